@@ -15,7 +15,8 @@ from evomeans.engines.constrained.transport import fill_soon
 from evomeans.engines.cpu import engine as cpu_engine
 from evomeans.engines.cpu import order
 from evomeans.engines.cpu.engine import CpuEngine
-from evomeans.engines.cpu.instructions import PLAIN, Move
+from evomeans.engines.cpu.kernels import PLAIN, Move
+from evomeans.engines.cpu.refine import refine
 from evomeans.engines.cpu.seeding import Candidates, seed
 from evomeans.engines.cpu.threads import ABANDONED
 from evomeans.engines.cpu.workspace import Workspace
@@ -103,7 +104,7 @@ def test_the_kernels_look_at_the_barrier() -> None:
     found = engine._new_solution(4)
     shared = workspace._instructed(Move(steps=5), PLAIN)
     samples = workspace._addresses[0]
-    workspace._kernels.refine(samples, *[address_of(found)] * 2, *shared, 0, 1)
+    workspace._kernels.entry(refine)(samples, *[address_of(found)] * 2, *shared, 0, 1)
     assert_array_equal(found.state.labels, 4)
 
 

@@ -39,34 +39,50 @@ def clusterings(n: int, k: int) -> Iterator[NDArray[np.int64]]:
     yield from (np.array(labels) for labels in extend([], 0))
 
 
-def brute_force(points: WeightedPoints, k: int) -> tuple[float, NDArray[np.int64]]:
-    """Return the least inertia, by pairs of points, and its clustering."""
+def costs_of(points: WeightedPoints, every: NDArray[np.int64], k: int) -> NDArray[np.float64]:
+    """Return the inertias of clusterings into at most k clusters, by pairs of points."""
     w = points.weights
     pairs = points.squared_distances() * np.outer(w, w) / 2
-    every = np.array(list(clusterings(points.n, k)))
     costs = np.zeros(len(every))
     for label in range(k):
         member = (every == label).astype(float)
-        costs += np.einsum("ci,ij,cj->c", member, pairs, member) / (member @ w)
-    best = every[costs.argmin()]
+        weight = member @ w
+        share = np.divide(1.0, weight, out=np.zeros(len(every)), where=weight > 0)
+        costs += np.einsum("ci,ij,cj->c", member, pairs, member) * share
+    return costs
+
+
+def brute_force(points: WeightedPoints, k: int) -> tuple[float, NDArray[np.int64]]:
+    """Return the least inertia of all clusterings into k clusters, and its clustering."""
+    every = np.array(list(clusterings(points.n, k)))
+    best = every[costs_of(points, every, k).argmin()]
     return points.inertia(best), best
 
 
+def hostile_points(
+    rng: np.random.Generator, n: int, d: int, on_a_line: float = 0.0
+) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    """Draw samples and weights: duplicates, outliers, offsets, tiny or huge units, or a line."""
+    X = rng.normal(size=(n, d))
+    if rng.random() < 0.3:
+        X = np.round(1.5 * X)
+    if on_a_line and rng.random() < on_a_line:
+        X[:, 1] = 2 * X[:, 0] + rng.choice([0.0, 1e-9]) * X[:, 1]
+    if rng.random() < 0.3:
+        X[0] *= 10.0 ** rng.integers(1, 7)
+    if rng.random() < 0.2:
+        X += 10.0 ** rng.integers(1, 6)
+    if rng.random() < 0.2:
+        X *= 10.0 ** rng.choice([-150, -30, 30, 140])
+    return X, rng.random(n) ** 3 + 1e-3 if rng.random() < 0.4 else None
+
+
 def random_problem(rng: np.random.Generator, largest: int = 8) -> SmallProblem:
-    """Draw a problem: some with duplicates, outliers, weights, offsets, tiny or huge units."""
+    """Draw a problem that brute force can solve."""
     while True:
         n, d = int(rng.integers(4, largest + 1)), int(rng.integers(1, 4))
         k = int(rng.integers(2, max(3, n - 2)))
-        X = rng.normal(size=(n, d))
-        if rng.random() < 0.3:
-            X = np.round(1.5 * X)
-        if rng.random() < 0.3:
-            X[0] *= 10.0 ** rng.integers(1, 7)
-        if rng.random() < 0.2:
-            X += 10.0 ** rng.integers(1, 6)
-        if rng.random() < 0.2:
-            X *= 10.0 ** rng.choice([-150, -30, 30, 140])
-        weight = rng.random(n) ** 3 + 1e-3 if rng.random() < 0.4 else None
+        X, weight = hostile_points(rng, n, d)
         points = WeightedPoints.of_samples(X, weight)
         if points.n <= k:
             continue

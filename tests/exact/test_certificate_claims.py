@@ -208,7 +208,7 @@ def test_a_clustering_that_proves_nothing_about_k_proves_zero() -> None:
             check_proof(points, 2, SeparationProof(wrong))
 
 
-def test_no_matrix_is_made_for_a_number_that_a_proof_only_states() -> None:
+def test_no_matrix_is_made_for_a_number_that_a_proof_only_states(monkeypatch) -> None:
     """4 GB for a number of clusters; and the like for points and cases."""
     points = WeightedPoints.of_samples(FAR)
     labels = (points.values[:, 0] > 0.2).astype(np.int64)
@@ -217,7 +217,8 @@ def test_no_matrix_is_made_for_a_number_that_a_proof_only_states() -> None:
     with pytest.raises(InvalidProofError, match="no multipliers for 50000 distinct samples"):
         check_proof(many, 2, TreeProof(1.0, (ProofStep(StepKind.END),)))
     split = ProofStep(StepKind.SPLIT, None, (0, 1))
-    some = WeightedPoints.of_samples(np.random.default_rng(0).random((900, 3)))
+    monkeypatch.setattr("evomeans.exact.cases.MOST_BYTES", 2**20)  # instead of a gigabyte
+    some = WeightedPoints.of_samples(np.random.default_rng(0).random((300, 3)))
     with pytest.raises(InvalidProofError, match="more cases than memory should hold"):
         check_proof(some, 2, TreeProof(1.0, (split,) * 100_000))
     with pytest.raises(InvalidProofError, match="41 parts of 40 distinct samples"):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from proof_problems import brute_force, clusterings
+from proof_problems import brute_force, clusterings, costs_of, hostile_points
 
 from evomeans.exact.cases import InvalidProofError, Limits, ProofStep, StepKind
 from evomeans.exact.certify import by_cases
@@ -24,23 +24,6 @@ from evomeans.exact.points import WeightedPoints
 from evomeans.exact.proofs import Method
 
 ROUNDING = 1e-13
-
-
-def plane_points(rng: np.random.Generator, n: int) -> WeightedPoints:
-    """Draw points in the plane: some equal, on a line, far away, weighted, or in odd units."""
-    X = rng.normal(size=(n, 2))
-    if rng.random() < 0.3:
-        X = np.round(1.5 * X)
-    if rng.random() < 0.2:
-        X[:, 1] = 2 * X[:, 0] + rng.choice([0.0, 1e-9]) * X[:, 1]
-    if rng.random() < 0.2:
-        X[0] *= 10.0 ** rng.integers(1, 7)
-    if rng.random() < 0.2:
-        X += 10.0 ** rng.integers(1, 6)
-    if rng.random() < 0.2:
-        X *= 10.0 ** rng.choice([-150, -30, 30, 140])
-    weights = rng.random(n) ** 3 + 1e-3 if rng.random() < 0.4 else None
-    return WeightedPoints.of_samples(X, weights)
 
 
 class Problem(NamedTuple):
@@ -60,22 +43,10 @@ class Problem(NamedTuple):
         return self.every[self.costs.argmin()]
 
 
-def costs_of(points: WeightedPoints, every: NDArray[np.int64], k: int) -> NDArray[np.float64]:
-    """Return inertias by pairs of points."""
-    w = points.weights
-    pairs = points.squared_distances() * np.outer(w, w) / 2
-    costs = np.zeros(len(every))
-    for label in range(k):
-        member = (every == label).astype(float)
-        weight = member @ w
-        share = np.divide(1.0, weight, out=np.zeros(len(every)), where=weight > 0)
-        costs += np.einsum("ci,ij,cj->c", member, pairs, member) * share
-    return costs
-
-
 def problem(rng: np.random.Generator, largest: int = 8) -> Problem:
     while True:
-        points = plane_points(rng, int(rng.integers(4, largest + 1)))
+        n = int(rng.integers(4, largest + 1))
+        points = WeightedPoints.of_samples(*hostile_points(rng, n, 2, on_a_line=0.2))
         k = int(rng.integers(2, 4))
         if points.n <= k:
             continue

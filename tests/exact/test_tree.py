@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 from proof_problems import SmallProblem, problems
@@ -114,11 +112,21 @@ def test_threads_do_not_change_the_proof(count: int) -> None:
     assert_same(*proofs)
 
 
-def test_cases_that_time_left_out_keep_the_bound_they_come_from() -> None:
-    """The clock runs out after the root: the proof has cases without work of their own."""
-    problem = next(problem for problem in problems(11, 200) if proven(problem, 1.3)[1].n_nodes > 3)
+@pytest.fixture(scope="module")
+def split_proof() -> tuple[SmallProblem, TreeProof]:
+    """Find a proof that needs more than one case."""
+    for problem in problems(11, 200):
+        proof = proven(problem, 1.3)[1]
+        if proof.n_nodes > 3:
+            return problem, proof
+    raise AssertionError("no problem needed a split")
+
+
+def test_cases_that_time_left_out_keep_the_bound_they_come_from(split_proof) -> None:
+    """The clock runs out at once, or after the root: some cases have no work of their own."""
+    problem, _ = split_proof
     cutoff = 1.3 * problem.optimum
-    for allowed in range(1, 12):
+    for allowed in range(12):
         calls = iter(range(allowed))
         limits = Limits(max_time=60, interrupted=lambda left=calls: next(left, None) is None)
         proof = RelaxationTree(problem.points, problem.k, cutoff, None, limits, False).prove()
@@ -126,59 +134,23 @@ def test_cases_that_time_left_out_keep_the_bound_they_come_from() -> None:
         assert bound <= problem.optimum * (1 + ROUNDING)
 
 
-def test_interruption_keeps_a_valid_bound() -> None:
-    """A search that is stopped at once still ends with a proof, of a lower bound."""
-    problem = next(problems(4, 1))
-    limits = Limits(max_time=60, interrupted=lambda: True)
-    cutoff = problem.optimum
-    proof = RelaxationTree(problem.points, problem.k, cutoff, None, limits).prove()
-    assert tree_bound(problem.points, problem.k, proof) <= cutoff
+END = ProofStep(StepKind.END)
+SPLIT_OF_ONE = (ProofStep(StepKind.SPLIT, None, (1, 1)), END, END)
 
 
-@pytest.fixture(scope="module")
-def split_proof() -> tuple[SmallProblem, TreeProof]:
-    """Find a proof that needs more than one case."""
-    for problem in problems(11, 200):
-        proof = proven(problem, 1.3)[1]
-        if proof.n_nodes >= 3:
-            return problem, proof
-    raise AssertionError("no problem needed a split")
-
-
-def without(proof: TreeProof, place: int) -> TreeProof:
-    steps = [step for number, step in enumerate(proof.steps) if number != place]
-    return dataclasses.replace(proof, steps=tuple(steps))
-
-
-def test_a_proof_with_a_missing_case_is_refused(split_proof) -> None:
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (lambda steps: steps[:-1], "ends before its last case"),
+        (lambda steps: (*steps, END), "after its last case"),
+        (lambda steps: SPLIT_OF_ONE, "impossible pair"),
+        (lambda steps: (ProofStep(StepKind.END, Multipliers.none(50)),), "do not fit"),
+    ],
+)
+def test_steps_that_do_not_fit_are_refused(split_proof, changed, message) -> None:
     problem, proof = split_proof
-    with pytest.raises(InvalidProofError, match="ends before its last case"):
-        tree_bound(problem.points, problem.k, without(proof, len(proof.steps) - 1))
-
-
-def test_a_proof_with_too_many_steps_is_refused(split_proof) -> None:
-    problem, proof = split_proof
-    longer = dataclasses.replace(proof, steps=(*proof.steps, ProofStep(StepKind.END)))
-    with pytest.raises(InvalidProofError, match="after its last case"):
-        tree_bound(problem.points, problem.k, longer)
-
-
-def test_a_proof_that_splits_on_one_group_is_refused(split_proof) -> None:
-    problem, proof = split_proof
-    steps = (
-        ProofStep(StepKind.SPLIT, None, (1, 1)),
-        ProofStep(StepKind.END),
-        ProofStep(StepKind.END),
-    )
-    with pytest.raises(InvalidProofError, match="impossible pair"):
-        tree_bound(problem.points, problem.k, TreeProof(proof.cutoff, steps))
-
-
-def test_multipliers_of_another_size_are_refused() -> None:
-    problem = next(problems(6, 1))
-    step = ProofStep(StepKind.END, Multipliers.none(problem.points.n + 1))
-    with pytest.raises(InvalidProofError, match="do not fit"):
-        tree_bound(problem.points, problem.k, TreeProof(problem.optimum, (step,)))
+    with pytest.raises(InvalidProofError, match=message):
+        tree_bound(problem.points, problem.k, TreeProof(proof.cutoff, changed(proof.steps)))
 
 
 def test_a_proof_says_nothing_about_fewer_points_than_clusters() -> None:

@@ -15,7 +15,7 @@ from scipy.spatial.distance import cdist
 
 from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.protocol import Abandoned
-from evomeans.kernels import MOST_EXACT, MOST_KEPT, auction, matching, ward, ward_lists
+from evomeans.kernels import MOST_EXACT, MOST_KEPT, matching, ward, ward_lists
 from evomeans.kernels.merging import pnn_merge
 from evomeans.search.crossover import Breeding, merging_crossover, squared_matching_crossover
 from evomeans.search.population import Individual
@@ -33,8 +33,8 @@ def auctioned(first, second, *, squared):
     k = len(first)
     memory = matching.MatchingArrays.allocate(k)._replace(offers=np.empty((k, k), np.float32))
     memory.places[5:7] = np.arange(k)
-    highest = auction.set_costs(first, second, squared, k, memory)
-    auction.hold_auction(k, highest, memory)
+    highest = matching.set_costs(first, second, squared, k, memory)
+    matching.hold_auction(k, highest, memory)
     return memory.places[matching.COLUMN_OF]
 
 
@@ -58,7 +58,7 @@ def test_an_auction_is_nearly_the_cheapest_assignment(squared, case) -> None:
     rows, columns = linear_sum_assignment(prices)
     least, total = prices[rows, columns].sum(), prices[rows, found].sum()
     rounding = 1e-6 * len(found) * prices.max()
-    assert total * (1.0 - auction.ALLOWANCE) <= least + rounding + 1e-29
+    assert total * (1.0 - matching.ALLOWANCE) <= least + rounding + 1e-29
 
 
 @both_costs
@@ -70,7 +70,7 @@ def test_many_centres_are_matched_at_nearly_the_least_cost(squared, n_shared) ->
     places = rng.permutation(k)[:n_shared]
     second[places] = first[:n_shared]
     memory = matching.MatchingArrays.allocate(k)
-    auction.match_many(first, second, squared, memory)
+    matching.match_many(first, second, squared, memory)
     assert_array_equal(np.sort(memory.partner), np.arange(k))
     assert_array_equal(memory.partner[:n_shared], places)
     assert np.count_nonzero(memory.is_shared) == n_shared
@@ -80,7 +80,7 @@ def test_many_centres_are_matched_at_nearly_the_least_cost(squared, n_shared) ->
     if n_shared:
         assert_array_equal(memory.partner[n_shared:], others[columns])
     total = np.sum(prices_of(first, second, squared)[np.arange(k), memory.partner])
-    assert total <= prices[rows, columns].sum() * (1.0 + 2.0 * auction.ALLOWANCE)
+    assert total <= prices[rows, columns].sum() * (1.0 + 2.0 * matching.ALLOWANCE)
 
 
 def clusters(n: int, d: int, seed: int = 0):
@@ -147,7 +147,7 @@ def test_long_kernels_end_before_they_begin_if_they_are_stopped() -> None:
     first, second = np.random.default_rng(0).normal(size=(2, k, 2))
     memory = matching.MatchingArrays.allocate(k, stop)
     memory.partner[:] = -7
-    auction.match_many(first, second, True, memory)
+    matching.match_many(first, second, True, memory)
     assert (memory.partner == -7).all()
     centers, weights = clusters(MOST_KEPT + 1, 2)
     memory = ward.MergingArrays.allocate(len(centers), 2, stop)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.cpu import engine as cpu
-from evomeans.engines.cpu.instructions import Move
+from evomeans.engines.cpu.kernels import Move
 from evomeans.engines.cpu.samples import with_room
 from evomeans.engines.cpu.workspace import Workspace
 from evomeans.engines.protocol import Handle

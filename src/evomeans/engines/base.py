@@ -26,15 +26,13 @@ from evomeans.engines.protocol import (
     Abandonable,
     Abandoned,
     Ability,
-    Engine,
-    Handle,
     Order,
     Refinement,
     Way,
     require_abilities,
 )
 from evomeans.engines.rules import BETTER, split_mixture
-from evomeans.engines.sampling import Drawing, WeightedDraw, roulette
+from evomeans.engines.sampling import WeightedDraw, roulette
 from evomeans.typing import FloatArray, Labels
 
 
@@ -53,21 +51,18 @@ class CountingSamples:
     is_prepared: bool = True
     n_directions: tuple[int, ...] = ()
 
-    def projected(self, n_directions: int) -> Engine:
-        """Say that samples are not projected."""
-        raise NotImplementedError(f"{type(self).__name__} does not project its samples.")
+    def _refuse(self, *arguments: Any, **named: Any) -> Any:
+        """Say that the engine lacks an ability."""
+        raise NotImplementedError(f"{type(self).__name__} has no answer to this.")
 
-    def means(self, labels: Labels, others: FloatArray) -> FloatArray:
-        """Say that there are no means without projections."""
-        raise NotImplementedError(f"{type(self).__name__} does not project its samples.")
+    projected = means = subsample = seed = better_parts = _refuse
 
     def offspring(self, order: Order, ways: Sequence[Way]) -> Refinement | None:
         """Leave crossovers to the search."""
         return None
 
-    def subsample(self, drawing: Drawing) -> Engine:
-        """Say that there are no engines over some of the samples."""
-        raise NotImplementedError(f"{type(self).__name__} has no samples of its samples.")
+    def close(self) -> None:
+        """Release nothing: all of it is memory of this process."""
 
     def labelling_seconds(self, n_clusters: int) -> float:
         """Expect labels to take no time worth reserving."""
@@ -164,15 +159,6 @@ class PlainKMeans(Abandonable, OneAtATime):
     def takes_long(self, n_clusters: int) -> bool:
         """Expect large data: such engines are not for small ones."""
         return True
-
-    def close(self) -> None:
-        """Release nothing."""
-
-    def _refuse(self, *arguments: Any, **named: Any) -> Any:
-        """Say that the engine lacks an ability."""
-        raise NotImplementedError(f"{type(self).__name__} runs K-means to its fixed point only.")
-
-    seed = better_parts = _refuse
 
 
 # Single moves follow a swap only if it comes this close to the best without them.
@@ -319,16 +305,6 @@ class ModelEngine(Abandonable, DrawnCenters, CountingSamples, ABC):
             self.check_abandoned()
             yield slice(first, min(first + at_once, self.n_samples))
 
-    def better_parts(
-        self,
-        first: FloatArray,
-        second: FloatArray,
-        first_handle: Handle | None = None,
-        second_handle: Handle | None = None,
-    ) -> Any:
-        """Refuse: the parts of such models do not add up."""
-        raise NotImplementedError(f"{type(self).__name__} cannot combine parts of solutions.")
-
     def workers(self, n_clusters: int, most: int) -> list[Self]:
         """Return engines over the same samples, one for each thread."""
         return [self.twin() for _ in range(min(self.n_jobs, most))]
@@ -352,9 +328,6 @@ class ModelEngine(Abandonable, DrawnCenters, CountingSamples, ABC):
             self.nearest(centers)
             self._seconds[n_clusters] = (perf_counter() - began) * n_clusters / few
         return self._seconds[n_clusters]
-
-    def close(self) -> None:
-        """Release nothing."""
 
 
 def weighted_sum(weights: FloatArray, values: FloatArray) -> float:

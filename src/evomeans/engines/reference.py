@@ -68,9 +68,6 @@ class ReferenceEngine(DrawnCenters, OneAtATime):
         rows, own = drawing.choose(costs, self.weights, self.total_weight, self.n_samples)
         return ReferenceEngine(self.frame.decode(self.samples[rows]), own, self.frame)
 
-    def close(self) -> None:
-        """Release nothing."""
-
     def refine(self, starts: Sequence[Order]) -> list[Refinement]:
         """Refine every start, one after the other."""
         return [self._refine(start) for start in starts]

@@ -34,15 +34,10 @@ ROUNDING = 2.0**-50
 class Rows(NamedTuple):
     """Samples of length one, or zero.
 
-    Parameters
-    ----------
-    dense : (n, d) array
-        Without rows if the samples are sparse.
-    data, indices, indptr : arrays
-        Of sparse samples, as in CSR.
-    lengths : (n,) array
-        One, or zero for samples without a direction.
-    weights : (n,) array
+    * ``dense`` (n, d): without rows if the samples are sparse.
+    * ``data``, ``indices`` and ``indptr``: of sparse samples, as in CSR.
+    * ``lengths`` (n,): one, or zero for samples without a direction.
+    * ``weights`` (n,)
     """
 
     dense: FloatArray
@@ -95,23 +90,13 @@ def find_closest(
 ) -> int:
     """Label some samples by the centre with the largest cosine; the lowest index on ties.
 
-    Parameters
-    ----------
-    rows : Rows
-    units : (d, k) array
-        Centres of length one.
-    labels : (n,) array, in and out
-    costs : (n,) array, out
-        One less the cosine.
-    products : (k,) array
-        Working memory.
-    first, last : int
-        The samples to label.
+    * ``units`` (d, k): centres of length one.
+    * ``labels`` (n,), in and out
+    * ``costs`` (n,), out: one less the cosine.
+    * ``products`` (k,): working memory.
+    * ``first`` and ``last``: the samples to label.
 
-    Returns
-    -------
-    changed : int
-        How many labels changed.
+    Returns how many labels changed.
     """
     changed = 0
     for i in range(first, last):
@@ -160,17 +145,11 @@ def move_singles(
     falls by ‖s_a − wx‖ + ‖s_b + wx‖ − ‖s_a‖ − ‖s_b‖, which follows from the products of the sample
     with the sums.
 
-    Parameters
-    ----------
-    rows : Rows
-    labels : (n,) array, in and out
-    sums : (d, k) array, in and out
-    norms : (k,) array, in and out
-        Their squared lengths.
-    products : (k,) array
-        Working memory.
-    first, last : int
-        The samples to visit.
+    * ``labels`` (n,), in and out
+    * ``sums`` (d, k), in and out
+    * ``norms`` (k,), in and out: their squared lengths.
+    * ``products`` (k,): working memory.
+    * ``first`` and ``last``: the samples to visit.
     """
     moved = 0
     for i in range(first, last):
@@ -213,13 +192,10 @@ class SphericalEngine(ModelEngine):
 
     The objective is Σ w(1 − cos) over the samples and the centres of their clusters.
 
-    Parameters
-    ----------
-    X : (n, d) array or CSR matrix of float32 or float64
-        Samples, of any length. Sparse ones are never made dense.
-    sample_weight : (n,) array, optional
-    n_jobs : int
-        Refinements at a time.
+    * ``X`` (n, d) or CSR matrix of float32 or float64: samples, of any length. Sparse ones are
+      never made dense.
+    * ``sample_weight`` (n,)
+    * ``n_jobs``: refinements at a time.
     """
 
     def __init__(self, X: Any, sample_weight: FloatArray | None, *, n_jobs: int = 1) -> None:

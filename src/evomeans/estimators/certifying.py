@@ -127,10 +127,9 @@ def certify(
         raise ValueError(f"n_clusters={k} is less than the {count} clusters of the clustering.")
     limit, target = check_limits(max_time, gap)
     n_threads = check_thread_count(1 if n_jobs is None else n_jobs)
-    if sampled_parts is not None:
-        check_int("sampled_parts", sampled_parts, at_least=2)
-    if part_size is not None:
-        check_int("part_size", part_size, at_least=2)
+    for name, size in (("sampled_parts", sampled_parts), ("part_size", part_size)):
+        if size is not None:
+            check_int(name, size, at_least=2)
     listener = _listener(progress, check_int("verbose", int(verbose), at_least=0))
     engine, wanted = check_engine(engine, ENGINES), check_method(method)
     # Imported here: it loads Numba.
@@ -138,7 +137,7 @@ def certify(
     from evomeans.exact.certificate import certificate_of
     from evomeans.exact.certify import MOST_POINTS_ON_GPU, attempt, prepare
     from evomeans.exact.parts import MOST_POINTS
-    from evomeans.exact.points import WeightedPoints, inertia_of_samples, labels_of_samples
+    from evomeans.exact.points import WeightedPoints, inertia_of_samples
     from evomeans.exact.proofs import Method
 
     prepare()
@@ -148,33 +147,23 @@ def certify(
     given = inertia_of_samples(points, X, sample_weight, labels)
     if points.n > k or not points.is_whole:
         check_range(given.value)
-    projector = projector_of(engine)
+    options: dict[str, Any] = {
+        "method": None if wanted is None else Method(wanted),
+        "run": parallel_map(n_threads),
+        "n_jobs": n_threads,
+        "projector": projector_of(engine),
+        "most_points": MOST_POINTS_ON_GPU if engine == "gpu" else MOST_POINTS,
+        "sampled_parts": sampled_parts,
+        "part_size": part_size,
+    }
     with DeferredInterrupt() as interrupt, threadpool_limits(1):
         limits = Limits(target, limit, lambda: interrupt.requested, listener)
-        finding = attempt(
-            points,
-            k,
-            points.labels_of_points(labels),
-            limits,
-            method=None if wanted is None else Method(wanted),
-            run=parallel_map(n_threads),
-            n_jobs=n_threads,
-            projector=projector,
-            most_points=MOST_POINTS_ON_GPU if engine == "gpu" else MOST_POINTS,
-            sampled_parts=sampled_parts,
-            part_size=part_size,
-        )
+        finding = attempt(points, k, points.labels_of_points(labels), limits, **options)
     if interrupt.requested:
         warnings.warn(
             "certify was interrupted; the best bound so far is kept.", RuntimeWarning, stacklevel=2
         )
-    best, inertia = labels.astype(np.int32), given
-    if not constrained:
-        found = labels_of_samples(points, X, finding.labels)
-        other = inertia_of_samples(points, X, sample_weight, found)
-        if points.is_whole or other.value <= given.value:
-            best, inertia = found, other
-    return certificate_of(points, finding, k, limits, best, inertia, given, constrained)
+    return certificate_of(points, finding, k, limits, X, sample_weight, labels, given, constrained)
 
 
 def check_range(inertia: float) -> None:

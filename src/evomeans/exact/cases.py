@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, ClassVar, Generic, TypeVar
 
-from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints
+from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints, outward
 from evomeans.exact.projection import Tools
 from evomeans.typing import Integers
 
@@ -100,10 +100,16 @@ class Rules(ABC, Generic[C, M]):
         """Return the bound of a case that is not split, infinity if it has no clustering."""
 
 
-def check_cutoff(cutoff: float) -> None:
-    """Refuse a cutoff whose multiples would overflow."""
-    if not 0 <= cutoff <= LARGEST_CUTOFF:
-        raise InvalidProofError(f"The proof speaks of the impossible inertia {cutoff!r}.")
+def cases_bound(
+    points: WeightedPoints, rules: Rules[C, M], root: Callable[[], C], proof: CasesProof[M]
+) -> float:
+    """Return the bound of a proof in the units of the points, with all rounding allowed for."""
+    # Multiples of a larger cutoff would overflow.
+    if not 0 <= proof.cutoff <= LARGEST_CUTOFF:
+        raise InvalidProofError(f"The proof speaks of the impossible inertia {proof.cutoff!r}.")
+    if proof.cutoff < SMALLEST_INERTIA:
+        return 0.0  # comparisons with the cutoff might be those of underflow
+    return outward(points, follow(rules, root(), proof))
 
 
 def follow(rules: Rules[C, M], root: C, proof: CasesProof[M]) -> float:

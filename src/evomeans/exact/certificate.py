@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 
 from evomeans.exact.cases import InvalidProofError, Limits
 from evomeans.exact.plane_proof import PlaneProof
-from evomeans.exact.points import UNIT, Enclosure, WeightedPoints, inertia_of_samples
+from evomeans.exact.points import (
+    UNIT,
+    Enclosure,
+    WeightedPoints,
+    inertia_of_samples,
+    labels_of_samples,
+)
 from evomeans.exact.proofs import (
     DirectProof,
     Finding,
@@ -47,10 +53,22 @@ def verified_bound(
 ) -> float:
     """Return the lower bound that a certificate proves; refuse one that states anything else."""
     values = checked_samples(X)
-    weights = checked_weights(sample_weight, len(values))
-    check_shape(certificate, values)
+    n, d = values.shape
+    weights = checked_weights(sample_weight, n)
+    if n != certificate.n_samples:
+        raise InvalidProofError(
+            f"The certificate is one for {certificate.n_samples} samples, and X has {n}."
+        )
+    if certificate.n_features not in (None, d):
+        raise InvalidProofError(
+            f"The certificate is one for {certificate.n_features} features, and X has {d}."
+        )
+    if certificate.labels is None:
+        raise InvalidProofError(
+            "The certificate holds no labels, so its upper bound cannot be computed again."
+        )
     points = WeightedPoints.of_samples(values, weights)
-    known = inertia_of_samples(points, values, weights, checked_labels(certificate))
+    known = inertia_of_samples(points, values, weights, certificate.labels)
     check_upper_bound(certificate, points, known)
     if certificate.method != METHODS[type(proof)]:
         raise InvalidProofError(
@@ -74,28 +92,6 @@ def verified_bound(
 def closes(known: Enclosure, lower: float, gap: float) -> bool:
     """Whether a lower bound proves a clustering to be within a gap of the optimum."""
     return known.high - lower <= gap * known.high
-
-
-def check_shape(certificate: Certificate, values: FloatArray) -> None:
-    """Refuse a certificate of samples with another shape."""
-    n, d = values.shape
-    if n != certificate.n_samples:
-        raise InvalidProofError(
-            f"The certificate is one for {certificate.n_samples} samples, and X has {n}."
-        )
-    if certificate.n_features not in (None, d):
-        raise InvalidProofError(
-            f"The certificate is one for {certificate.n_features} features, and X has {d}."
-        )
-
-
-def checked_labels(certificate: Certificate) -> Any:
-    """Return the labels of a certificate, without which its upper bound would be hearsay."""
-    if certificate.labels is None:
-        raise InvalidProofError(
-            "The certificate holds no labels, so its upper bound cannot be computed again."
-        )
-    return certificate.labels
 
 
 def check_upper_bound(certificate: Certificate, points: WeightedPoints, known: Enclosure) -> None:
@@ -346,16 +342,22 @@ def certificate_of(
     finding: Finding,
     k: int,
     limits: Limits,
-    labels: NDArray[np.int32],
-    known: Enclosure,
+    X: FloatArray,
+    sample_weight: FloatArray | None,
+    labels: NDArray[np.integer],
     given: Enclosure,
     constrained: bool,
 ) -> Certificate:
-    """Turn what was found, in the units of the points, into a certificate.
+    """Turn what was found, in the units of the points, into a certificate of the samples.
 
-    ``known`` is the inertia of the labels that it is about, ``given`` that of those that were
-    given, in the units of the data.
+    ``given`` is the inertia of the given labels, which are kept if they satisfy constraints.
     """
+    known = given
+    if not constrained:
+        found = labels_of_samples(points, X, finding.labels)
+        other = inertia_of_samples(points, X, sample_weight, found)
+        if points.is_whole or other.value <= given.value:
+            labels, known = found, other
     lower = points.in_data_units(finding.lower)
     is_closed = closes(known, lower, min(limits.gap, OPTIMAL_GAP))
     status = STATISTICAL if finding.confidence else OPTIMAL if is_closed else BOUNDED
@@ -378,7 +380,7 @@ def certificate_of(
         confidence=finding.confidence,
         improved=known.high < given.low * (1 - TOLERANCE),
         constrained=constrained,
-        labels=labels,
+        labels=labels.astype(np.int32),
         proof=finding.proof,
     )
 

@@ -21,7 +21,7 @@ from evomeans.exact.line_program import prefix_sums, row_minima
 from evomeans.exact.parts import MOST_POINTS, Map, by_parts, exchange
 from evomeans.exact.plane_boxes import Boxes, bound_boxes, sort_groups
 from evomeans.exact.plane_case import PricedGroups, descend, join
-from evomeans.exact.plane_master import normal_matrix, times_prices, times_shares
+from evomeans.exact.plane_master import normal_matrix
 from evomeans.exact.plane_proof import PlaneTree
 from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints
 from evomeans.exact.projection import (
@@ -176,8 +176,6 @@ def kernel_calls() -> list[Call]:
         Call(join, (groups, small, grid, mask), 0.4),
         Call(sort_groups, (groups, 0.0, 0.0, 0.0, boxes, index, marks, scratch, 1), 2.0),
         Call(normal_matrix, (index, small, one, one, grid), 0.3),
-        Call(times_prices, (index, small, one, one, one), 0.2),
-        Call(times_shares, (index, small, one, one, one), 0.2),
         Call(add_cuts, (grid, grid, one, cuts, one), 0.5),
         Call(sweep_cuts, (grid, mask, one, cuts, one, 1), 0.8),
     ]

@@ -104,21 +104,9 @@ def cluster_line(
 def cluster_line_path(
     x: NDArray[Any], k_values: Sequence[int], sample_weight: NDArray[Any] | None = None
 ) -> list[LineClustering]:
-    """Solve for several numbers of clusters; one dynamic program gives them all.
+    """Solve for several numbers of clusters, ascending; one dynamic program gives them all.
 
-    Parameters
-    ----------
-    x : ndarray of shape (n,)
-        Finite points, in any order.
-    k_values : sequence of int
-        Numbers of centres, ascending, between 1 and n.
-    sample_weight : ndarray of shape (n,), optional
-        As in :func:`cluster_line`.
-
-    Returns
-    -------
-    list of LineClustering
-        One for each number of centres.
+    Arguments and results are otherwise those of :func:`cluster_line`.
 
     Examples
     --------
@@ -139,26 +127,16 @@ def line_segments(x: FloatArray, k_values: Sequence[int], w: FloatArray) -> list
 
 @dataclass(frozen=True)
 class ScaledLine:
-    """Points on a line in units without overflow: powers of two change no digit.
-
-    Parameters
-    ----------
-    x, w : (n,) arrays
-        As given.
-    scaled_x, scaled_w : (n,) arrays
-        Multiplied by powers of two.
-    exponents : (int, int)
-        Of the input relative to these.
-    values, weights : (m,) arrays
-        Distinct values of positive weight, ascending.
-    """
+    """Points on a line in units without overflow: powers of two change no digit."""
 
     x: FloatArray
     w: FloatArray
     scaled_x: FloatArray
     scaled_w: FloatArray
     exponents: tuple[int, int]
+    """Of the input, relative to what is scaled."""
     values: FloatArray
+    """Distinct scaled values of positive weight, ascending."""
     weights: FloatArray
 
     @classmethod

@@ -195,15 +195,8 @@ def best_starts(x: FloatArray, w: FloatArray, ks: Sequence[int]) -> list[Segment
     """Return the indices at which the optimal segments start, for several k from one program.
 
     Layer q of the program is the same for every k. What prunes it is the bound for the smallest k:
-    no other optimum is higher.
-
-    Parameters
-    ----------
-    x, w : (n,) arrays
-        Points, ascending and distinct, of magnitude at most `LARGEST_MAGNITUDE`, and their weights,
-        positive and at most 1.
-    ks : sequence of int
-        Ascending, all below n.
+    no other optimum is higher. Points x are ascending and distinct, of magnitude at most
+    `LARGEST_MAGNITUDE`; weights are positive and at most 1; ks are ascending and below n.
     """
     if ks[0] == 1:
         others = best_starts(x, w, ks[1:]) if len(ks) > 1 else []

@@ -177,44 +177,47 @@ def exchange(
     places (n,); sums (n_parts, d); sizes (n_parts,); cell_sums (n_cells, n_parts, d); cell_sizes
     (n_cells, n_parts); pairs (m, 2).
     """
-    d = offsets.shape[1]
     for trial in range(pairs.shape[0]):
         a, b = pairs[trial, 0], pairs[trial, 1]
-        p, q = parts[a], parts[b]
+        p, q, c = parts[a], parts[b], places[a]
         if p == q:
             continue
-        c = places[a]
-        before_p = before_q = after_p = after_q = 0.0
-        cell_before_p = cell_before_q = cell_after_p = cell_after_q = 0.0
-        for e in range(d):
-            change = w[b] * offsets[b, e] - w[a] * offsets[a, e]
-            before_p += sums[p, e] * sums[p, e]
-            before_q += sums[q, e] * sums[q, e]
-            after_p += (sums[p, e] + change) * (sums[p, e] + change)
-            after_q += (sums[q, e] - change) * (sums[q, e] - change)
-            change = w[b] * steps[b, e] - w[a] * steps[a, e]
-            of_p, of_q = cell_sums[c, p, e], cell_sums[c, q, e]
-            cell_before_p += of_p * of_p
-            cell_before_q += of_q * of_q
-            cell_after_p += (of_p + change) * (of_p + change)
-            cell_after_q += (of_q - change) * (of_q - change)
-        more = w[b] - w[a]
-        size_p, size_q = sizes[p] + more, sizes[q] - more
-        cell_p, cell_q = cell_sizes[c, p] + more, cell_sizes[c, q] - more
-        gain = before_p / sizes[p] + before_q / sizes[q] - after_p / size_p - after_q / size_q
-        cell_gain = cell_before_p / cell_sizes[c, p] + cell_before_q / cell_sizes[c, q]
-        cell_gain -= cell_after_p / cell_p + cell_after_q / cell_q
+        gain = gain_of_exchange(offsets, w, a, b, sums, sizes, p, q)
+        cell_gain = gain_of_exchange(steps, w, a, b, cell_sums[c], cell_sizes[c], p, q)
         if gain + share * cell_gain > 0.0:
-            for e in range(d):
-                change = w[b] * offsets[b, e] - w[a] * offsets[a, e]
-                sums[p, e] += change
-                sums[q, e] -= change
-                change = w[b] * steps[b, e] - w[a] * steps[a, e]
-                cell_sums[c, p, e] += change
-                cell_sums[c, q, e] -= change
-            sizes[p], sizes[q] = size_p, size_q
-            cell_sizes[c, p], cell_sizes[c, q] = cell_p, cell_q
+            move(offsets, w, a, b, sums, sizes, p, q)
+            move(steps, w, a, b, cell_sums[c], cell_sizes[c], p, q)
             parts[a], parts[b] = q, p
+
+
+@jit
+def gain_of_exchange(
+    offsets: FloatArray, w: FloatArray, a: int, b: int, sums: Any, sizes: Any, p: int, q: int
+) -> float:
+    """Return how much less point b in part p and point a in part q would lose."""
+    before_p = before_q = after_p = after_q = 0.0
+    for e in range(offsets.shape[1]):
+        change = w[b] * offsets[b, e] - w[a] * offsets[a, e]
+        before_p += sums[p, e] * sums[p, e]
+        before_q += sums[q, e] * sums[q, e]
+        after_p += (sums[p, e] + change) * (sums[p, e] + change)
+        after_q += (sums[q, e] - change) * (sums[q, e] - change)
+    more = w[b] - w[a]
+    gain: float = before_p / sizes[p] + before_q / sizes[q]
+    return gain - after_p / (sizes[p] + more) - after_q / (sizes[q] - more)
+
+
+@jit
+def move(
+    offsets: FloatArray, w: FloatArray, a: int, b: int, sums: Any, sizes: Any, p: int, q: int
+) -> None:
+    """Move point b into part p and point a into part q."""
+    for e in range(offsets.shape[1]):
+        change = w[b] * offsets[b, e] - w[a] * offsets[a, e]
+        sums[p, e] += change
+        sums[q, e] -= change
+    sizes[p] += w[b] - w[a]
+    sizes[q] -= w[b] - w[a]
 
 
 PART_SIZES = 250, 800
@@ -352,12 +355,8 @@ def _restricted_inertia(points: WeightedPoints, labels: Integers) -> float:
 def estimated_bound(shares: FloatArray, deficits: FloatArray) -> float:
     """Return the confidence limit for the sum of the bounds of all parts.
 
-    Parameters
-    ----------
-    shares : (n_parts,) array
-        Inertia of the known clustering in every part, about the means of the part.
-    deficits : (n_sampled,) array
-        What the proven bounds of the sampled parts lack to these.
+    Shares are the inertias of the known clustering in all parts, about the means of the part;
+    deficits are what the proven bounds of the sampled parts lack to these.
     """
     n, m = len(shares), len(deficits)
     spread = float(deficits.std(ddof=1)) / math.sqrt(m) * math.sqrt((n - m) / (n - 1))

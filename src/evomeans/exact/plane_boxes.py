@@ -36,14 +36,9 @@ MOST_PLACES = 3000
 class Boxes(NamedTuple):
     """A stack of boxes. Row 0 is for the box that is being split, row 1 holds the first one.
 
-    Parameters
-    ----------
-    lists : (DEPTH + 2, n) array
-        Groups whose discs meet the box.
-    sides : (DEPTH + 2, 2, 2) array
-        Lower and upper corner.
-    counts, bounds : (DEPTH + 2,) arrays
-        How many groups are listed, and a lower bound of f in the box.
+    The lists have the groups whose discs meet a box, the counts how many these are. Sides are lower
+    and upper corners, and bounds are those of f. Shapes: lists (DEPTH + 2, n); sides (DEPTH + 2, 2,
+    2); counts, bounds (DEPTH + 2,).
     """
 
     lists: NDArray[np.int32]

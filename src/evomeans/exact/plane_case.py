@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import jit
-from evomeans.exact.points import UNIT, WeightedPoints, sums_by
+from evomeans.exact.points import UNIT, WeightedPoints, anchors, sums_by
 from evomeans.typing import FloatArray, Integers
 
 MOST_CHOICES = 128
@@ -31,15 +31,9 @@ Pair = tuple[int, int]
 class Choices(NamedTuple):
     """What a cluster may take of the groups that stay apart.
 
-    Parameters
-    ----------
-    parts : (c + 1,) array
-        Choices ``parts[a]`` to ``parts[a + 1]`` belong to component a of the pairs. A cluster makes
-        one choice of every component.
-    starts : (s + 1,) array
-        Groups ``members[starts[q]:starts[q + 1]]`` belong to choice q; one choice is empty.
-    members : array
-        Groups.
+    Choices ``parts[a]`` to ``parts[a + 1]`` belong to component a of the pairs; a cluster makes one
+    choice of every component. Groups ``members[starts[q]:starts[q + 1]]`` belong to choice q; one
+    choice is empty.
     """
 
     parts: Integers
@@ -51,14 +45,8 @@ class Choices(NamedTuple):
 class PlaneCase:
     """Clusterings into at most k clusters that keep groups together and some pairs apart.
 
-    Parameters
-    ----------
-    points : WeightedPoints
-    k : int
-    groups : (n,) array
-        The group of every point.
-    apart : tuple of pairs
-        Points whose groups are not in the same cluster.
+    ``groups`` has the group of every point, ``apart`` the points whose groups do not share a
+    cluster.
     """
 
     points: WeightedPoints
@@ -110,8 +98,8 @@ class PlaneCase:
         extent, and the average of m offsets of length r by (2 m + 8) u r, in both coordinates.
         """
         sizes = np.bincount(self.groups)
-        anchors = self.points.anchors(self.groups)
-        offsets = np.abs(self.points.values - anchors[self.groups]).max(axis=1)
+        anchor = anchors(self.points.values, self.points.weights, self.groups)
+        offsets = np.abs(self.points.values - anchor[self.groups]).max(axis=1)
         longest = np.zeros(self.n)
         np.maximum.at(longest, self.groups, offsets)
         error = np.where(sizes > 1, 2 * UNIT * (self.extent + (2 * sizes + 8) * longest), 0.0)
@@ -180,17 +168,7 @@ STEPS = 60
 
 @bundle
 class PricedGroups(NamedTuple):
-    """What kernels need to know of a case and its prices.
-
-    Parameters
-    ----------
-    x : (n, 2) array
-        Means of the groups.
-    w, prices : (n,) arrays
-        Their weights and prices.
-    parts, starts, members : arrays
-        See `Choices`.
-    """
+    """What kernels need to know of a case: means x (n, 2), weights, prices (n,), and `Choices`."""
 
     x: FloatArray
     w: FloatArray

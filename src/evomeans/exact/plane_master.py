@@ -30,6 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.sparse import csc_array
 
 from evomeans.compiled.jit import jit
 from evomeans.typing import FloatArray, Integers
@@ -43,18 +44,7 @@ Members = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class ProgramSolution:
-    """Prices and shares.
-
-    Parameters
-    ----------
-    prices : (n,) array
-        λ.
-    sigma : float
-    shares : (m,) array
-        Of all clusters.
-    value : float
-        Of the program.
-    """
+    """Prices λ of n groups and σ, shares z of all m clusters, and the value of the program."""
 
     prices: FloatArray
     sigma: float
@@ -65,12 +55,7 @@ class ProgramSolution:
 class Master:
     """The linear program over the clusters that are known so far.
 
-    Parameters
-    ----------
-    n, k : int
-        Groups and clusters.
-    dearest : float
-        More than any price: what it costs to leave a group uncovered.
+    To leave a group uncovered costs the ``dearest`` price, more than any other.
     """
 
     def __init__(self, n: int, k: int, dearest: float) -> None:
@@ -93,17 +78,8 @@ class Master:
     def solve(self, start: ProgramSolution, accuracy: float) -> ProgramSolution | None:
         """Return a solution near the central path whose gap is a small share of its value.
 
-        Parameters
-        ----------
-        start : ProgramSolution
-            Shares of the first clusters; those of the others are small.
-        accuracy : float
-            The gap of the solution as a share of its value.
-
-        Returns
-        -------
-        ProgramSolution or None
-            None if the arithmetic fails, as it may in odd units.
+        The start has shares of the first clusters; those of the others are small. The result is
+        None if the arithmetic fails, as it may in odd units.
         """
         with np.errstate(all="ignore"):
             found = self._solve(start, accuracy)
@@ -119,10 +95,11 @@ class Master:
         x[: len(start.shares)] = np.maximum(start.shares, 1e-4)
         x[m:] = 1e-5
         y = np.maximum(np.append(start.prices, start.sigma), 1e-6)
-        z, s = np.maximum(c - program.at(y), 1e-3), np.maximum(program.a(x) - b, 1e-3)
+        A, At = program.A, program.A.T
+        z, s = np.maximum(c - At @ y, 1e-3), np.maximum(A @ x - b, 1e-3)
         largest = max(1.0, float(np.abs(c[:m]).max(initial=0.0)))
         for _ in range(MOST_NEWTON_STEPS):
-            missing, excess = b - program.a(x) + s, c - program.at(y) - z
+            missing, excess = b - A @ x + s, c - At @ y - z
             products = float(x @ z + s @ y)
             is_feasible = np.abs(excess).max() < max(1e-9, 0.1 * accuracy) * largest
             is_feasible = is_feasible and np.abs(missing).max() < max(1e-6, 0.1 * accuracy)
@@ -156,27 +133,22 @@ def together(n: int, clusters: Sequence[Members], shares: FloatArray) -> FloatAr
 
 
 class _Program:
-    """The matrix A of the program: columns of clusters, and of groups that are left uncovered."""
+    """The matrix A of the program: columns of clusters, and of groups that are left uncovered.
+
+    Row n holds -1 for clusters; leaving a group out does not count as one.
+    """
 
     def __init__(self, clusters: Sequence[Members], n: int) -> None:
-        self.n = n
         self.members = np.concatenate([*clusters, np.arange(n, dtype=np.int32)])
-        self.starts = np.cumsum([0, *map(len, clusters), *([1] * n)]).astype(np.int64)
-        # Leaving a group out does not count as a cluster.
+        lengths = [*map(len, clusters), *([1] * n)]
+        self.starts = np.cumsum([0, *lengths]).astype(np.int64)
         self.counted = np.append(np.ones(len(clusters)), np.zeros(n))
         self._matrix = np.empty((n + 1, n + 1))
-
-    def at(self, y: FloatArray) -> FloatArray:
-        """Return A'y."""
-        found = np.empty(len(self.counted))
-        times_prices(self.starts, self.members, self.counted, y, found)
-        return found
-
-    def a(self, x: FloatArray) -> FloatArray:
-        """Return A x."""
-        found = np.empty(self.n + 1)
-        times_shares(self.starts, self.members, self.counted, x, found)
-        return found
+        # The last row comes first in every column, and so in every sum.
+        rows = np.insert(self.members, self.starts[:-1], n)
+        entries = np.insert(np.ones(len(self.members)), self.starts[:-1], -self.counted)
+        ends = self.starts + np.arange(len(self.starts))
+        self.A = csc_array((entries, rows, ends), shape=(n + 1, len(lengths)))
 
     def newton(
         self,
@@ -190,20 +162,19 @@ class _Program:
         """Factor the normal equations at a point; None if they are singular."""
         ratios, matrix = x / z, self._matrix
         normal_matrix(self.starts, self.members, self.counted, ratios, matrix)
-        diagonal = np.arange(self.n + 1)
-        matrix[diagonal, diagonal] += s / y + 1e-12 * ratios.max()
+        matrix[np.diag_indices_from(matrix)] += s / y + 1e-12 * ratios.max()
         try:
             factor = cho_factor(matrix, lower=True, check_finite=False)
         except LinAlgError:
             return None
-        return _Newton(self, x, y, z, s, missing, excess, factor)
+        return _Newton(self.A, x, y, z, s, missing, excess, factor)
 
 
 @dataclass(frozen=True)
 class _Newton:
     """Newton's method for A x - s = b, A'y + z = c and products x z, s y."""
 
-    program: _Program
+    A: csc_array
     x: FloatArray
     y: FloatArray
     z: FloatArray
@@ -216,10 +187,10 @@ class _Newton:
         self, xz: FloatArray, sy: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Solve x dz + z dx = xz and s dy + y ds = sy, with nothing missing and no excess."""
-        program, x, y, z, s = self.program, self.x, self.y, self.z, self.s
-        right = self.missing - program.a((xz - x * self.excess) / z) + sy / y
+        A, x, y, z, s = self.A, self.x, self.y, self.z, self.s
+        right = self.missing - A @ ((xz - x * self.excess) / z) + sy / y
         dy = cho_solve(self.factor, right, check_finite=False)
-        dz = self.excess - program.at(dy)
+        dz = self.excess - A.T @ dy
         return (xz - x * dz) / z, dy, dz, (sy - s * dy) / y
 
 
@@ -249,30 +220,3 @@ def normal_matrix(
                 found[i, members[t]] += ratio
             found[n, i] -= last
         found[n, n] += last
-
-
-@jit
-def times_prices(
-    starts: Integers, members: Members, counted: FloatArray, y: FloatArray, found: FloatArray
-) -> None:
-    """Return A'y. Shapes as in `normal_matrix`; y (n + 1,), found (m,)."""
-    n = y.shape[0] - 1
-    for q in range(found.shape[0]):
-        total = -y[n] * counted[q]
-        for s in range(starts[q], starts[q + 1]):
-            total += y[members[s]]
-        found[q] = total
-
-
-@jit
-def times_shares(
-    starts: Integers, members: Members, counted: FloatArray, x: FloatArray, found: FloatArray
-) -> None:
-    """Return A x. Shapes as in `normal_matrix`; x (m,), found (n + 1,)."""
-    n = found.shape[0] - 1
-    for i in range(n + 1):
-        found[i] = 0.0
-    for q in range(x.shape[0]):
-        for s in range(starts[q], starts[q + 1]):
-            found[members[s]] += x[q]
-        found[n] -= x[q] * counted[q]

@@ -48,21 +48,14 @@ LARGEST_PRICE = 1e290
 
 
 class Evaluation(NamedTuple):
-    """What prices prove of the computed groups.
-
-    Parameters
-    ----------
-    bound : float
-        No clustering of the computed groups costs less.
-    cluster_bound : float
-        At most v.
-    error : float
-        What rounding can change of the cost minus the prices of a cluster.
-    """
+    """What prices prove of the computed groups."""
 
     bound: float
+    """No clustering of the computed groups costs less."""
     cluster_bound: float
+    """At most v."""
     error: float
+    """What rounding can change of the cost minus the prices of a cluster."""
 
 
 def evaluate(case: PlaneCase, prices: FloatArray, tolerance: float = BOX_TOLERANCE) -> Evaluation:
@@ -116,15 +109,7 @@ UNDECIDED = 0.02
 
 @dataclass(frozen=True)
 class PriceStart:
-    """Where a search for prices begins.
-
-    Parameters
-    ----------
-    solution : ProgramSolution
-        Of the program, in its units; shares of the clusters.
-    clusters : sequence of arrays
-        Groups of every cluster, sorted.
-    """
+    """Where a search for prices begins: a solution, and the groups of its clusters, sorted."""
 
     solution: ProgramSolution
     clusters: Sequence[Members]
@@ -192,15 +177,7 @@ def first_start(case: PlaneCase, labels: Integers) -> PriceStart:
 
 
 class PriceSearch:
-    """Prices of the groups of a case, and the clusters that were found on the way.
-
-    Parameters
-    ----------
-    case : PlaneCase
-    cutoff : float
-        Inertia of the known clustering, in the units of the points.
-    start : PriceStart
-    """
+    """Prices of the groups of a case, and the clusters that were found on the way."""
 
     def __init__(self, case: PlaneCase, cutoff: float, start: PriceStart) -> None:
         self.case, self.cutoff = case, cutoff

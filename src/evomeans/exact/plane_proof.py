@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -37,8 +38,7 @@ from evomeans.exact.cases import (
     ProofStep,
     Rules,
     StepKind,
-    check_cutoff,
-    follow,
+    cases_bound,
     untold,
 )
 from evomeans.exact.plane_boxes import MOST_BOXES, Boxes, sort_groups
@@ -53,10 +53,8 @@ from evomeans.exact.plane_prices import (
     proven_bound,
 )
 from evomeans.exact.points import (
-    SMALLEST_INERTIA,
     WeightedPoints,
     kmeans,
-    outward,
     relative_error,
 )
 from evomeans.typing import FloatArray, Integers
@@ -110,35 +108,20 @@ class PlaneProof(CasesProof[FloatArray]):
 
 
 def plane_bound(points: WeightedPoints, k: int, proof: PlaneProof) -> float:
-    """Follow the steps of a proof and return the lower bound that they prove.
-
-    Returns
-    -------
-    float
-        In the units of the points, lowered by all that rounding may have added.
-    """
+    """Return the bound of a proof in the units of the points, with all rounding allowed for."""
     # Compiled code reads two coordinates of every point.
     if points.values.shape[1] != 2:
         raise InvalidProofError(
             f"The proof is one in the plane, and the samples have {points.values.shape[1]} "
             "features instead of 2."
         )
-    check_cutoff(proof.cutoff)
-    if proof.cutoff < SMALLEST_INERTIA:
-        return 0.0  # comparisons with the cutoff might be those of underflow
-    rules = PlaneRules(proof.cutoff)
-    return outward(points, follow(rules, PlaneCase.of_points(points, k), proof))
+    root = partial(PlaneCase.of_points, points, k)
+    return cases_bound(points, PlaneRules(proof.cutoff), root, proof)
 
 
 @dataclass(frozen=True)
 class PlaneRules(Rules[PlaneCase, FloatArray]):
-    """What steps mean for cases in the plane.
-
-    Parameters
-    ----------
-    cutoff : float
-        That of the proof.
-    """
+    """What steps mean for cases in the plane."""
 
     cutoff: float
 

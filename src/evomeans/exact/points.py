@@ -31,30 +31,22 @@ class WeightedPoints:
     weight, or with next to none beside the heaviest one, are left out: that never raises the least
     inertia, so that lower bounds stay valid. Coordinates and weights are divided by powers of two,
     and offsets are subtracted from columns where that is exact; both change no digit.
-
-    Parameters
-    ----------
-    values : (n, d) array
-        Distinct but for underflow, of magnitude at most 1.
-    weights : (n,) array
-        Positive, at most the number of samples, and at least `LIGHTEST` of the heaviest.
-    places : (n_samples,) array
-        The point of every sample, -1 if the sample is left out.
-    exponent, weight_exponent : int
-        The data are ``values * 2**exponent``, shifted, with ``weights * 2**weight_exponent``.
-    weight_error : float
-        Relative rounding error of the sums of weights of equal samples.
-    is_whole : bool
-        Whether only samples without weight were left out.
     """
 
     values: FloatArray
+    """Shape (n, d), distinct but for underflow, of magnitude at most 1."""
     weights: FloatArray
+    """At most the number of samples, and at least `LIGHTEST` of the heaviest."""
     places: Integers
+    """The point of every sample, -1 if the sample is left out."""
     exponent: int
+    """The data are ``values * 2**exponent``, shifted."""
     weight_exponent: int
+    """Their weights are ``weights * 2**weight_exponent``."""
     weight_error: float
+    """Relative rounding error of the sums of weights of equal samples."""
     is_whole: bool = True
+    """Whether only samples without weight were left out."""
 
     @classmethod
     def of_samples(cls, X: NDArray[Any], sample_weight: FloatArray | None = None) -> WeightedPoints:
@@ -125,12 +117,11 @@ class WeightedPoints:
         the heaviest point of its cluster, and its w |anchor - mean|² <= I, so that S is at most
         (n + 1) I. Squares, products and the sum are off by a share of (d + 4) UNIT.
         """
-        offsets = self.offsets(labels)
-        return math.fsum((self.weights * np.einsum("ij,ij->i", offsets, offsets)).tolist())
+        return _spread(self.weights, self.offsets(labels))
 
     def offsets(self, labels: Integers) -> FloatArray:
         """Return the points minus the means of their clusters, see `inertia`."""
-        anchor, shift = self._anchors_and_shifts(labels)
+        anchor, shift = _anchors_and_shifts(self.values, self.weights, labels)
         offsets: FloatArray = (self.values - anchor[labels]) - shift[labels]
         return offsets
 
@@ -140,21 +131,9 @@ class WeightedPoints:
         They are off by UNIT times their magnitude, and by (2 m + 8) UNIT times the distance from
         the anchor to the farthest of m points.
         """
-        anchor, shift = self._anchors_and_shifts(labels)
+        anchor, shift = _anchors_and_shifts(self.values, self.weights, labels)
         means: FloatArray = anchor + shift
         return means
-
-    def anchors(self, labels: Integers) -> FloatArray:
-        """Return the heaviest point of every cluster."""
-        order = np.argsort(-self.weights, kind="stable")
-        return self.values[order[np.unique(labels[order], return_index=True)[1]]]
-
-    def _anchors_and_shifts(self, labels: Integers) -> tuple[FloatArray, FloatArray]:
-        """Return a point of every cluster, and the mean of the differences from it."""
-        anchor = self.anchors(labels)
-        offsets = (self.values - anchor[labels]) * self.weights[:, None]
-        sums = np.stack([sums_by(labels, column) for column in offsets.T], axis=1)
-        return anchor, sums / sums_by(labels, self.weights)[:, None]
 
     def restricted(self, chosen: Integers) -> WeightedPoints:
         """Return some of the points, in the same units."""
@@ -207,6 +186,30 @@ def outward(points: WeightedPoints, bound: float) -> float:
 def sums_by(labels: Integers, values: FloatArray, count: int = 0) -> FloatArray:
     """Sum the values of every label."""
     return np.bincount(labels, values, count).astype(np.float64)
+
+
+def column_sums(labels: Integers, rows: FloatArray) -> FloatArray:
+    """Sum the rows of every label."""
+    return np.stack([sums_by(labels, column) for column in rows.T], axis=1)
+
+
+def anchors(values: FloatArray, weights: FloatArray, labels: Integers) -> FloatArray:
+    """Return the heaviest row of every label."""
+    order = np.argsort(-weights, kind="stable")
+    return values[order[np.unique(labels[order], return_index=True)[1]]]
+
+
+def _anchors_and_shifts(
+    values: FloatArray, weights: FloatArray, labels: Integers
+) -> tuple[FloatArray, FloatArray]:
+    """Return a row of every label, and the mean of the differences from it."""
+    anchor = anchors(values, weights, labels)
+    sums = column_sums(labels, (values - anchor[labels]) * weights[:, None])
+    return anchor, sums / sums_by(labels, weights)[:, None]
+
+
+def _spread(weights: FloatArray, offsets: FloatArray) -> float:
+    return math.fsum((weights * np.einsum("ij,ij->i", offsets, offsets)).tolist())
 
 
 def _shifted(values: FloatArray) -> FloatArray:
@@ -266,27 +269,17 @@ def labelled_inertia(
     w |y|² is at most n + 1 times the inertia, because the anchor is the heaviest sample, so that
     all errors are small shares of the first term.
 
-    Parameters
-    ----------
-    values : (n, d) array
-    weights : (n,) array
-        Positive.
-    labels : (n,) array
-        Any integers.
+    Shapes: values (n, d); weights (n,), positive; labels (n,), any integers.
     """
     n, d = values.shape
-    # The first sample of each label in this order is its heaviest.
-    order = np.argsort(-weights, kind="stable")
-    _, first, found = np.unique(labels[order], return_index=True, return_inverse=True)
-    places = np.empty(n, np.intp)
-    places[order] = found.ravel()
-    total = sums_by(places, weights)[:, None]
-    offsets = values - values[order[first]][places]
-    offsets -= (_sums(places, offsets * weights[:, None]) / total)[places]
+    places = np.unique(labels, return_inverse=True)[1].ravel()
+    anchor, shift = _anchors_and_shifts(values, weights, places)
+    offsets = (values - anchor[places]) - shift[places]
     if not offsets.any():
         return Enclosure(0.0, 0.0)
-    about_means = math.fsum((weights * np.einsum("ij,ij->i", offsets, offsets)).tolist())
-    rest = np.square(_sums(places, offsets * weights[:, None])) / total
+    about_means = _spread(weights, offsets)
+    rest = np.square(column_sums(places, offsets * weights[:, None]))
+    rest /= sums_by(places, weights)[:, None]
     value = max(0.0, about_means - math.fsum(rest.ravel().tolist()))
     return Enclosure(value, 8 * (n + d + 40) * UNIT * about_means + LOST_TO_UNDERFLOW * n)
 
@@ -297,16 +290,8 @@ def inertia_of_samples(
     """Return the inertia of a clustering about its exact means, in the units of the data.
 
     Where the points leave samples out, or underflow would cost digits, it is computed in rational
-    numbers. It is zero only if the exact inertia is.
-
-    Parameters
-    ----------
-    points : WeightedPoints
-        Of the samples.
-    X : (n_samples, d) array
-    sample_weight : (n_samples,) array, optional
-    labels : (n_samples,) array
-        Equal samples may have different ones.
+    numbers. It is zero only if the exact inertia is. The labels are those of the samples, of which
+    equal ones may have different labels.
     """
     heavy = np.arange(len(X)) if sample_weight is None else np.flatnonzero(sample_weight > 0)
     rows, found = X[heavy], labels[heavy]
@@ -323,10 +308,6 @@ def inertia_of_samples(
             return Enclosure(value, error)
     exact = exact_inertia(rows, None if sample_weight is None else sample_weight[heavy], found)
     return Enclosure(exact, 2 * UNIT * exact)
-
-
-def _sums(places: NDArray[np.intp], rows: FloatArray) -> FloatArray:
-    return np.stack([sums_by(places, column) for column in rows.T], axis=1)
 
 
 def exact_inertia(X: FloatArray, sample_weight: FloatArray | None, labels: NDArray[Any]) -> float:
@@ -374,8 +355,7 @@ def labels_of_samples(points: WeightedPoints, X: FloatArray, found: Integers) ->
         places, weights = points.places[used], sums_by(found, points.weights)
         # Equal samples share the weight of their point.
         shares = points.weights[places] / np.bincount(places)[places]
-        columns = [sums_by(found[places], shares * column) for column in scaled[used].T]
-        means = np.stack(columns, axis=1) / weights[:, None]
+        means = column_sums(found[places], shares[:, None] * scaled[used]) / weights[:, None]
         scores = scaled[left_out] @ means.T - np.square(means).sum(axis=1) / 2
         labels[left_out] = scores.argmax(axis=1)
     return labels

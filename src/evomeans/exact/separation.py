@@ -64,32 +64,21 @@ def separation_bound(points: WeightedPoints, labels: Integers) -> float:
 
 @dataclass(frozen=True)
 class SeparatedClusters:
-    """What the proof needs to know of the clusters.
-
-    Parameters
-    ----------
-    offsets : list of (n_a, d) arrays
-        Points of each cluster minus its mean.
-    factors : (k, d, d) array
-        R_a.
-    means : (k, d) array
-    sizes : (k,) array
-        Weights.
-    error : float
-        Bound for the errors of means and offsets, in every coordinate.
-    missed : float
-        Frobenius norm of what the factors miss of the offsets times roots of weights.
-    tilt : float
-        How far the factorisation is from an orthogonal one.
-    """
+    """What the proof needs to know of the clusters."""
 
     offsets: list[FloatArray]
+    """Points of each cluster minus its mean."""
     factors: FloatArray
+    """R_a, shape (k, d, d)."""
     means: FloatArray
     sizes: FloatArray
+    """Weights of the clusters."""
     error: float
+    """Bound for the errors of means and offsets, in every coordinate."""
     missed: float
+    """Frobenius norm of what the factors miss of the offsets times roots of weights."""
     tilt: float
+    """How far the factorisation is from an orthogonal one."""
 
     @classmethod
     def of_points(cls, points: WeightedPoints, labels: Integers) -> SeparatedClusters:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -22,18 +23,17 @@ from evomeans.exact.cases import (
     ProofStep,
     Rules,
     StepKind,
-    check_cutoff,
-    follow,
+    cases_bound,
     untold,
 )
 from evomeans.exact.cuts import are_valid
-from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints, kmeans, outward, sums_by
+from evomeans.exact.points import WeightedPoints, kmeans, sums_by
 from evomeans.exact.projection import Tools
 from evomeans.exact.relaxation import Multipliers, Subproblem, pairs_to_fix, proven_bound
 from evomeans.typing import FloatArray, Integers
 
 ALWAYS_BUILT = 1000
-"""Points whose matrices are built in any case: some 20 megabytes."""
+"""Points whose matrices are built even if the proof has none of that size: some 20 megabytes."""
 ROOT_PATIENCE = 4
 CHILD_PATIENCE = 2
 FAR_PATIENCE = 12
@@ -51,21 +51,14 @@ class TreeProof(CasesProof[Multipliers]):
 
 def tree_bound(points: WeightedPoints, k: int, proof: TreeProof) -> float:
     """Return the bound of a proof in the units of the points, with all rounding allowed for."""
-    if points.n <= k:
+    n = points.n
+    if n <= k:
         return 0.0  # exactly k clusters, which the steps speak of, need not be optimal
-    check_cutoff(proof.cutoff)
-    _check_size(points.n, proof)
-    if proof.cutoff < SMALLEST_INERTIA:
-        return 0.0  # comparisons with the cutoff might be those of underflow
-    root = Subproblem.of_points(points, k, proof.cutoff)
-    return outward(points, follow(RelaxationRules(), root, proof))
-
-
-def _check_size(n: int, proof: TreeProof) -> None:
-    """Refuse to build matrices for many points if the proof has none of that size."""
     sizes = [len(step.multipliers.slack) for step in proof.steps if step.multipliers is not None]
     if n > max(sizes, default=0) and n > ALWAYS_BUILT:
         raise InvalidProofError(f"The proof has no multipliers for {n} distinct samples.")
+    root = partial(Subproblem.of_points, points, k, proof.cutoff)
+    return cases_bound(points, RelaxationRules(), root, proof)
 
 
 class RelaxationRules(Rules[Subproblem, Multipliers]):

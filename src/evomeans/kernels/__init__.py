@@ -4,7 +4,7 @@ Here stands how many clusters are crossed by which of them. Importing this loads
 """
 
 # Up to this many centres are matched at the least cost, in cubic time: 0.04 s, and nine times as
-# long for twice as many. More of them are matched by an auction (kernels/auction.py).
+# long for twice as many. More of them are matched by an auction (kernels/matching.py).
 MOST_EXACT = 512
 # The costs of merging any two of up to this many clusters are kept. Of more, only those of near
 # ones are (kernels/ward_lists.py).

@@ -7,7 +7,7 @@ from dataclasses import fields
 import numpy as np
 
 from evomeans.engines.cpu.engine import CpuEngine
-from evomeans.engines.cpu.instructions import Move
+from evomeans.engines.cpu.kernels import Move
 from evomeans.engines.protocol import LocalSearch, Order
 
 NUMBERS = ("int", "float", "bool")

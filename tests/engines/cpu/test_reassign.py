@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from evomeans.engines import Refinement
 from evomeans.engines.cpu.assignment import find_lowest
 from evomeans.engines.cpu.engine import CpuEngine
-from evomeans.engines.cpu.instructions import Move
+from evomeans.engines.cpu.kernels import Move
 from evomeans.engines.cpu.layout import BEST, CLOSEST, ENDLESS, SECOND, Solution, aligned
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.frame import Frame

@@ -22,7 +22,7 @@ from evomeans.engines.course import (
     course,
     least_of,
 )
-from evomeans.engines.cpu.instructions import Move
+from evomeans.engines.cpu.kernels import Move
 from evomeans.engines.cpu.layout import Solution
 from evomeans.engines.cpu.samples import dense_rows, sit_on_centers
 from evomeans.engines.cpu.workspace import Outcome, Workspace

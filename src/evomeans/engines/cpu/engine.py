@@ -17,7 +17,7 @@ from evomeans.engines.base import CountingSamples
 from evomeans.engines.course import least_of
 from evomeans.engines.cpu.assignment import PAIRS
 from evomeans.engines.cpu.course import Refining, choose_place, is_common_end
-from evomeans.engines.cpu.instructions import Move
+from evomeans.engines.cpu.kernels import Move
 from evomeans.engines.cpu.layout import Samples, Solution, count_tiles
 from evomeans.engines.cpu.memory import Memory
 from evomeans.engines.cpu.offspring import NO_CHILD
@@ -383,9 +383,6 @@ class CpuEngine(Abandonable, CountingSamples):
         labels = nearest.labels(some, centers, self.frame)
         nearest.squares(some, labels, centers, self.frame)
         return perf_counter() - began
-
-    def close(self) -> None:
-        """Release nothing: all of it is memory of this process."""
 
     def rows(self, chosen: NDArray[np.intp]) -> FloatArray:
         """Return a few samples as rows of a dense array."""

@@ -1,4 +1,4 @@
-"""How kernels are called: types of arguments, addresses, and what a fit lets be compiled before.
+"""How kernels are called: instructions, types, addresses, and what a fit lets be compiled before.
 
 The tables of calls let several processes compile at the same time. A small fit would find the same
 kernels by itself, but one after the other; docs/background/cpu-engine.md has the measurement.
@@ -7,17 +7,19 @@ kernels by itself, but one after the other; docs/background/cpu-engine.md has th
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
-from typing import Any
+from dataclasses import fields
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import entry
 from evomeans.compiled.ready import Call
 from evomeans.engines.cpu.acceleration import MomentumState, lead
 from evomeans.engines.cpu.assignment import reassign
 from evomeans.engines.cpu.hartigan import move_singles
-from evomeans.engines.cpu.instructions import Instructions
 from evomeans.engines.cpu.layout import Centers, Samples, Scratch, Solution, SparseRows, State
 from evomeans.engines.cpu.offspring import OffspringArrays, make_offspring
 from evomeans.engines.cpu.order import distribute, halve, route, split
@@ -37,11 +39,95 @@ from evomeans.engines.cpu.swaps.lists import Clusters, UndoLog
 from evomeans.engines.cpu.swaps.search import try_swaps
 from evomeans.engines.cpu.threads import ThreadTeam
 from evomeans.engines.frame import is_sparse
-from evomeans.engines.protocol import Ability
-from evomeans.engines.rules import MANY_ROWS
+from evomeans.engines.protocol import Ability, LocalSearch, Order
+from evomeans.engines.rules import MANY_ROWS, MAX_ITERATIONS
 from evomeans.engines.scoring import FEWEST
-from evomeans.kernels import matching, merging
 from evomeans.kernels.vectors import smallest_size
+
+# ---- what a refinement is to do, as kernels read it ----------------------------------------------
+
+# One record with all numbers of an order and of its local search, by their names. So a new number
+# is a field there, and a kernel that reads it.
+TYPES = {"int": np.int64, "float": np.float64, "bool": np.bool_}
+OF_ORDER = [(one.name, TYPES[str(one.type)]) for one in fields(Order) if one.type in TYPES]
+OF_SEARCH = [(one.name, TYPES[str(one.type)]) for one in fields(LocalSearch) if one.type in TYPES]
+RECORD = np.dtype(
+    [
+        ("inherit", np.bool_),
+        ("gone", np.int64),
+        ("placed", np.int64),
+        ("uniform", np.float64),
+        ("steps", np.int64),
+        ("least", np.float64),
+        ("assign", np.int64),
+        ("lead", np.int64),
+        ("move", np.int64),
+        ("swap", np.int64),
+        ("tries_parts", np.bool_),
+        ("way", np.int64),
+        *OF_ORDER,
+        *OF_SEARCH,
+    ],
+    align=True,
+)
+numbers_of = attrgetter(
+    *(name for name, _ in OF_ORDER), *(f"local_search.{name}" for name, _ in OF_SEARCH)
+)
+"""The numbers of an order in the order of the record."""
+
+PLAIN = Order()
+"""An order of K-means from centres that are given elsewhere."""
+
+
+class Move(NamedTuple):
+    """What a call of the kernel is about, besides the order.
+
+    * ``inherit``: whether to begin from the parent.
+    * ``gone``: the centre that is moved to a sample; −1 for none.
+    * ``placed``: the place of that sample; −1 for one that is drawn by its distance.
+    * ``uniform``: uniform number for this draw.
+    * ``steps``: maximum number of Lloyd's iterations, each a move of the centres to their means and
+      an assignment. With 0, samples are assigned to the target and nothing else. With −1 not even
+      the inertia is computed.
+    * ``least``: what the centres have to explain in the end. Where that is hopeless, the refinement
+      is given up, and the inertia is infinite. 0 for anything. Only with momentum.
+    * ``leads``, ``moves`` and ``swaps``: whether there is momentum, and whether single moves and
+      swaps follow.
+    """
+
+    inherit: bool = False
+    gone: int = -1
+    placed: int = -1
+    uniform: float = 0.0
+    steps: int = MAX_ITERATIONS
+    least: float = 0.0
+    leads: bool = False
+    moves: bool = False
+    swaps: bool = False
+
+
+@bundle
+class Instructions(NamedTuple):
+    """``record`` (1,): the numbers of a :class:`Move` and of an order.
+
+    In place of ``leads``, ``moves`` and ``swaps`` it has the addresses of kernels, 0 for none:
+    ``lead`` (:func:`~evomeans.engines.cpu.acceleration.lead`), ``move``
+    (:func:`~evomeans.engines.cpu.hartigan.move_singles`) and ``swap``
+    (:func:`~evomeans.engines.cpu.swaps.search.try_swaps`). Many searches do not make single moves,
+    and would compile them for nothing if they were a part of the kernel. ``assign`` is that of
+    :func:`~evomeans.engines.cpu.assignment.reassign`: two kernels can be compiled at the same time.
+    ``tries_parts`` and ``way`` say how parents are crossed.
+    """
+
+    record: NDArray[Any]
+
+    @classmethod
+    def allocate(cls) -> Instructions:
+        """Allocate the record."""
+        return cls(np.zeros(1, RECORD))
+
+
+# ---- entries and addresses -----------------------------------------------------------------------
 
 _known: dict[Any, Kernels] = {}
 
@@ -95,6 +181,8 @@ class Kernels:
         momentum = MomentumState.allocate(0, 0)
         instructions = Instructions.allocate()
         shared = centers, scratch, *swapping, momentum
+        self._entries: dict[Any, Callable[..., None]] = {}
+        self._addresses: dict[Any, int] = {}
         self.arguments: dict[Any, tuple[Any, ...]] = {
             refine: (samples, solution, solution, *shared, instructions, 0, 1),
             reassign: (*bundles, -1, 0, 1),
@@ -105,64 +193,20 @@ class Kernels:
             make_offspring: (samples, *family, *shared, arrays, instructions),
         }
 
-    @cached_property
-    def refine(self) -> Callable[..., None]:
-        """The kernel that calls the others."""
-        return entry(refine, *self.arguments[refine])
+    def entry(self, kernel: Any) -> Callable[..., None]:
+        """Return what Python calls to run a kernel."""
+        if kernel not in self._entries:
+            self._entries[kernel] = entry(kernel, *self.arguments[kernel])
+        return self._entries[kernel]
 
-    @cached_property
-    def refine_address(self) -> int:
-        """Its address."""
-        return self._address(refine)
-
-    @cached_property
-    def swap(self) -> Callable[..., None]:
-        """Swaps alone."""
-        return entry(try_swaps, *self.arguments[try_swaps])
-
-    @cached_property
-    def reassign(self) -> int:
-        """Address of the assignment."""
-        return self._address(reassign)
-
-    @cached_property
-    def move_singles(self) -> int:
-        """Address of the single moves."""
-        return self._address(move_singles)
-
-    @cached_property
-    def lead(self) -> int:
-        """Address of the momentum."""
-        return self._address(lead)
-
-    @cached_property
-    def try_swaps(self) -> int:
-        """Address of the swaps."""
-        return self._address(try_swaps)
-
-    @cached_property
-    def offspring(self) -> Callable[..., None]:
-        """The kernel that makes an offspring; its addresses are in the arrays of offspring."""
-        return entry(make_offspring, *self.arguments[make_offspring])
-
-    @cached_property
-    def choose_parts(self) -> int:
-        """Address of the partition crossover."""
-        return self._address(choose_parts)
-
-    def merge(self, n_clusters: int) -> int:
-        """Address of the merging crossover of two solutions with so many clusters."""
-        return address(*merging.kernel_calls(2 * n_clusters))
-
-    def cross(self, n_clusters: int) -> int:
-        """Address of the matching crossover."""
-        return address(*matching.kernel_calls(n_clusters))
-
-    def _address(self, kernel: Any) -> int:
-        return int(kernel.address(*self.arguments[kernel]))
+    def address(self, kernel: Any) -> int:
+        """Return where a kernel is, for others that call it."""
+        if kernel not in self._addresses:
+            self._addresses[kernel] = int(kernel.address(*self.arguments[kernel]))
+        return self._addresses[kernel]
 
 
-def address(call: Call) -> int:
+def address_in(call: Call) -> int:
     """Return where the machine code of a call is."""
     return int(call.kernel.address(*call.arguments))
 

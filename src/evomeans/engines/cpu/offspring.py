@@ -7,7 +7,7 @@ search, which can do the same step by step.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import call_at, jit
 from evomeans.engines.cpu.acceleration import MomentumState
-from evomeans.engines.cpu.instructions import Instructions
 from evomeans.engines.cpu.layout import Centers, Samples, Scratch, Solution
 from evomeans.engines.cpu.partition import Parts, is_taken
 from evomeans.engines.cpu.swaps.lists import Clusters, UndoLog
@@ -24,6 +23,9 @@ from evomeans.engines.protocol import Way
 from evomeans.kernels.matching import MatchingArrays
 from evomeans.kernels.ward import MergingArrays
 from evomeans.typing import FloatArray, Integers
+
+if TYPE_CHECKING:
+    from evomeans.engines.cpu.kernels import Instructions
 
 # Entry of ``Scratch.numbers``, after those of a refinement: the way in which the child was made,
 # or NO_CHILD.

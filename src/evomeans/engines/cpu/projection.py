@@ -27,17 +27,10 @@ def project(
 ) -> NDArray[Any]:
     """Return dense samples on their leading directions.
 
-    Parameters
-    ----------
-    X : (n, d) array
-        In data units.
-    frame : Frame
-    n_directions : int
-        No more than d.
-    n_jobs : int
-        Threads at most; the result does not depend on it.
-    check : callable
-        Called from time to time; it raises an error if nobody wants the samples any more.
+    * ``X`` (n, d): in data units.
+    * ``n_directions``: no more than d.
+    * ``n_jobs``: threads at most; the result does not depend on it.
+    * ``check``: called from time to time; it raises an error if nobody wants the samples any more.
     """
     result = np.empty((len(X), n_directions), X.dtype)
     with one_blas_thread:
@@ -62,16 +55,10 @@ def cluster_means(
 ) -> FloatArray:
     """Return the means of clusters in the frame; of those without weight, the others.
 
-    Parameters
-    ----------
-    X : (n, d) array
-        In data units.
-    weights : (n,) array, optional
-        None for equal weights.
-    frame : Frame
-    labels : (n,) array
-    others : (k, d) array
-        Centres for clusters that nothing belongs to.
+    * ``X`` (n, d): in data units.
+    * ``weights`` (n,): None for equal weights.
+    * ``labels`` (n,)
+    * ``others`` (k, d): centres for clusters that nothing belongs to.
     """
     k, n_samples = len(others), len(X)
     own = np.ones(n_samples) if weights is None else weights

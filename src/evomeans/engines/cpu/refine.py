@@ -45,7 +45,7 @@ from evomeans.typing import FloatArray, Index, SingleArray
 
 if TYPE_CHECKING:
     from evomeans.engines.cpu.acceleration import MomentumState
-    from evomeans.engines.cpu.instructions import Instructions
+    from evomeans.engines.cpu.kernels import Instructions
 
 
 @jit(inline=False)

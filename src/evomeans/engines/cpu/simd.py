@@ -102,16 +102,6 @@ def store(typing_context, array, row, lanes):  # type: ignore[no-untyped-def]
     return types.void(array, types.intp, lanes), codegen
 
 
-@intrinsic
-def repeat(typing_context, number):  # type: ignore[no-untyped-def]
-    """Put the same number into all lanes."""
-
-    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return _spread(builder, arguments[0])
-
-    return LANES(types.float32), codegen
-
-
 def _spread(builder: Any, number: Any) -> Any:
     first = ir.Constant(ir.IntType(32), 0)
     everywhere = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
@@ -122,14 +112,27 @@ def _spread(builder: Any, number: Any) -> Any:
 # ---- arithmetic ----------------------------------------------------------------------------------
 
 
-def _binary(name: str, instruction: Callable[..., Any]) -> Any:
+def _unary(name: str, result: Any, kind: Any, instruction: Callable[..., Any]) -> Any:
+    """Make an intrinsic of one value."""
+
+    def function(typing_context, a):  # type: ignore[no-untyped-def]
+        def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+            return instruction(builder, *arguments)
+
+        return result(kind), codegen
+
+    function.__name__ = name
+    return intrinsic(function)
+
+
+def _binary(name: str, result: Any, instruction: Callable[..., Any]) -> Any:
     """Make an intrinsic of two vectors."""
 
     def function(typing_context, a, b):  # type: ignore[no-untyped-def]
         def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
             return instruction(builder, *arguments)
 
-        return LANES(LANES, LANES), codegen
+        return result(LANES, LANES), codegen
 
     function.__name__ = name
     return intrinsic(function)
@@ -139,8 +142,12 @@ def _pick(builder: Any, comparison: str, a: Any, b: Any, x: Any, y: Any) -> Any:
     return builder.select(builder.fcmp_ordered(comparison, a, b, flags=FAST), x, y)
 
 
-lower = _binary("lower", lambda builder, a, b: _pick(builder, "<", a, b, a, b))
-higher = _binary("higher", lambda builder, a, b: _pick(builder, ">", a, b, a, b))
+lower = _binary("lower", LANES, lambda builder, a, b: _pick(builder, "<", a, b, a, b))
+higher = _binary("higher", LANES, lambda builder, a, b: _pick(builder, ">", a, b, a, b))
+# The same number in all lanes.
+repeat = _unary("repeat", LANES, types.float32, _spread)
+# No lane may be negative.
+root = _unary("root", LANES, LANES, lambda builder, a: _call(builder, "llvm.sqrt", VECTOR, [a]))
 
 
 def _define_operator(symbol: Any, name: str) -> None:
@@ -173,16 +180,6 @@ _define_operator(operator.mul, "fmul")
 
 
 @intrinsic
-def root(typing_context, lanes):  # type: ignore[no-untyped-def]
-    """Square roots; no lane may be negative."""
-
-    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return _call(builder, "llvm.sqrt", VECTOR, arguments)
-
-    return LANES(lanes), codegen
-
-
-@intrinsic
 def multiply_add(typing_context, a, b, c):  # type: ignore[no-untyped-def]
     """a·b + c, in one operation if the machine has it."""
 
@@ -212,74 +209,48 @@ where_less = _choice("where_less", "<")
 where_equal = _choice("where_equal", "==")
 
 
-@intrinsic
-def unequal(typing_context, a, b):  # type: ignore[no-untyped-def]
-    """Return the lanes in which two vectors differ, one bit for each."""
-
-    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.bitcast(builder.fcmp_unordered("!=", *arguments), ir.IntType(WIDTH))
-
-    return types.uint64(a, b), codegen
+def _as_bits(builder: Any, lanes: Any) -> Any:
+    return builder.bitcast(lanes, ir.IntType(WIDTH))
 
 
-@intrinsic
-def less(typing_context, a, b):  # type: ignore[no-untyped-def]
-    """Return the lanes in which the first vector is less, one bit for each."""
-
-    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.bitcast(builder.fcmp_ordered("<", *arguments), ir.IntType(WIDTH))
-
-    return types.uint64(a, b), codegen
-
-
-@intrinsic
-def first_lane(typing_context, bits):  # type: ignore[no-untyped-def]
-    """Return the first lane whose bit is set; there has to be one."""
-
-    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.int64(types.uint64), codegen
-
+# The lanes in which two vectors differ, or in which the first is less, one bit for each.
+unequal = _binary(
+    "unequal",
+    types.uint64,
+    lambda builder, a, b: _as_bits(builder, builder.fcmp_unordered("!=", a, b)),
+)
+less = _binary(
+    "less", types.uint64, lambda builder, a, b: _as_bits(builder, builder.fcmp_ordered("<", a, b))
+)
+# The first lane whose bit is set; there has to be one.
+first_lane = _unary(
+    "first_lane",
+    types.int64,
+    types.uint64,
+    lambda builder, bits: builder.cttz(bits, ir.Constant(ir.IntType(1), 1)),
+)
 
 # ---- over all lanes ------------------------------------------------------------------------------
 
 
 def _reduction(name: str, llvm_name: str) -> Any:
     """Make an intrinsic from a vector to a number."""
-
-    def function(typing_context, lanes):  # type: ignore[no-untyped-def]
-        def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-            return _call(builder, llvm_name, ir.FloatType(), arguments)
-
-        return types.float32(lanes), codegen
-
-    function.__name__ = name
-    return intrinsic(function)
+    number = ir.FloatType()
+    return _unary(
+        name, types.float32, LANES, lambda builder, a: _call(builder, llvm_name, number, [a])
+    )
 
 
 lowest = _reduction("lowest", "llvm.vector.reduce.fmin")
 highest = _reduction("highest", "llvm.vector.reduce.fmax")
 
-
 # ---- single numbers ------------------------------------------------------------------------------
 
-
-@intrinsic
-def float_bits(typing_context, number):  # type: ignore[no-untyped-def]
-    """Return the bits of a float32 as an int32: same sign, and same order if not negative."""
-
-    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.bitcast(arguments[0], ir.IntType(32))
-
-    return types.int32(types.float32), codegen
-
-
-@intrinsic
-def bits_float(typing_context, bits):  # type: ignore[no-untyped-def]
-    """Return the float32 with these bits."""
-
-    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.bitcast(arguments[0], ir.FloatType())
-
-    return types.float32(types.int32), codegen
+# The bits of a float32 as an int32, with the same sign, and the same order if not negative; and
+# the float32 with these bits.
+float_bits = _unary(
+    "float_bits", types.int32, types.float32, lambda builder, a: builder.bitcast(a, ir.IntType(32))
+)
+bits_float = _unary(
+    "bits_float", types.float32, types.int32, lambda builder, a: builder.bitcast(a, ir.FloatType())
+)

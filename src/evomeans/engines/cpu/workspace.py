@@ -11,9 +11,18 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.jit import address_of
 from evomeans.engines.course import Level
-from evomeans.engines.cpu.acceleration import MomentumState
-from evomeans.engines.cpu.instructions import PLAIN, Instructions, Move, numbers_of
-from evomeans.engines.cpu.kernels import Kernels, kernels_for
+from evomeans.engines.cpu.acceleration import MomentumState, lead
+from evomeans.engines.cpu.assignment import reassign
+from evomeans.engines.cpu.hartigan import move_singles
+from evomeans.engines.cpu.kernels import (
+    PLAIN,
+    Instructions,
+    Kernels,
+    Move,
+    address_in,
+    kernels_for,
+    numbers_of,
+)
 from evomeans.engines.cpu.layout import (
     Centers,
     Samples,
@@ -28,14 +37,17 @@ from evomeans.engines.cpu.offspring import (
     PARTS,
     REFINE,
     OffspringArrays,
+    make_offspring,
 )
 from evomeans.engines.cpu.partition import Parts, choose_parts
-from evomeans.engines.cpu.refine import INERTIA, step, sum_distances
+from evomeans.engines.cpu.refine import INERTIA, refine, step, sum_distances
 from evomeans.engines.cpu.samples import with_room
 from evomeans.engines.cpu.seeding import Candidates, all_distances, draw_at, seed
 from evomeans.engines.cpu.swaps.lists import SUCCESSES, Clusters, UndoLog
+from evomeans.engines.cpu.swaps.search import try_swaps
 from evomeans.engines.cpu.threads import ABANDONED, ThreadTeam
 from evomeans.engines.protocol import Order, Way
+from evomeans.kernels import matching, merging
 from evomeans.typing import Flags, FloatArray
 
 
@@ -92,7 +104,7 @@ class Workspace:
         """Run the kernel; see :func:`~evomeans.engines.cpu.refine.refine`."""
         self.target[:] = target
         self.team.run(
-            self._kernels.refine,
+            self._kernels.entry(refine),
             self._addresses[0],
             address_of(parent),
             address_of(found),
@@ -112,17 +124,17 @@ class Workspace:
             uniform,
             steps,
             least,
-            kernels.reassign,
-            kernels.lead if leads else 0,
-            kernels.move_singles if moves else 0,
-            kernels.try_swaps if swaps else 0,
+            kernels.address(reassign),
+            kernels.address(lead) if leads else 0,
+            kernels.address(move_singles) if moves else 0,
+            kernels.address(try_swaps) if swaps else 0,
             tries_parts,
             way,
             *numbers_of(order),
         )
         swapping = self._swap_addresses if swaps else (0, 0)
-        momentum = self._momentum_address if leads else 0
-        return centers, scratch, *swapping, momentum, self._instructions_address
+        momentum = address_of(self._momentum) if leads else 0
+        return centers, scratch, *swapping, momentum, address_of(self._instructions)
 
     def swap(self, state: State, count: int, seed: float) -> bool:
         """Try swaps; return whether any was kept. The result is in ``swapped``."""
@@ -130,7 +142,8 @@ class Workspace:
             return False
         samples, centers, scratch = self._addresses
         swapping = self._swap_addresses
-        self._kernels.swap(samples, *swapping, address_of(state), centers, scratch, count, seed)
+        swap = self._kernels.entry(try_swaps)
+        swap(samples, *swapping, address_of(state), centers, scratch, count, seed)
         return bool(self._diary.numbers[SUCCESSES] > 0)
 
     def breed(
@@ -147,7 +160,7 @@ class Workspace:
         tries_parts, way = Way.PARTS in ways, ways[-1]
         *shared, instructions = self._instructed(move, order, tries_parts, way)
         self.team.run_alone(
-            self._kernels.offspring,
+            self._kernels.entry(make_offspring),
             self._addresses[0],
             address_of(first),
             address_of(second),
@@ -162,26 +175,18 @@ class Workspace:
         if (tries_parts, way) not in self._ways:
             self._ways.add((tries_parts, way))
             addresses, kernels = self._offspring_arrays.addresses, self._kernels
-            addresses[REFINE] = kernels.refine_address
+            addresses[REFINE] = kernels.address(refine)
             if tries_parts:
-                addresses[PARTS] = kernels.choose_parts
+                addresses[PARTS] = kernels.address(choose_parts)
             if way == Way.MERGING:
-                addresses[MERGE] = kernels.merge(self.k)
+                addresses[MERGE] = address_in(*merging.kernel_calls(2 * self.k))
             else:
-                addresses[CROSS] = kernels.cross(self.k)
-        return self._offspring_arrays_address
+                addresses[CROSS] = address_in(*matching.kernel_calls(self.k))
+        return address_of(self._offspring_arrays)
 
     @cached_property
     def _instructions(self) -> Instructions:
         return Instructions.allocate()
-
-    @cached_property
-    def _instructions_address(self) -> int:
-        return address_of(self._instructions)
-
-    @cached_property
-    def _offspring_arrays_address(self) -> int:
-        return address_of(self._offspring_arrays)
 
     @cached_property
     def _offspring_arrays(self) -> OffspringArrays:
@@ -200,10 +205,6 @@ class Workspace:
     @cached_property
     def _momentum(self) -> MomentumState:
         return MomentumState.allocate(*self.target.shape)
-
-    @cached_property
-    def _momentum_address(self) -> int:
-        return address_of(self._momentum)
 
     @cached_property
     def _kernels(self) -> Kernels:
