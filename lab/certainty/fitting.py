@@ -16,7 +16,7 @@ from lab.paper.ablation import SUCCESS
 
 Search = Sequence[Moment]
 
-# More starts and more waiting must not make a search less certain, nor more clusters more.
+# More starts and more waiting must not make a search less certain, nor a late best more.
 FREE = ((None, None), (0.0, None), (None, 0.0), (0.0, None))
 # Of searches that ended when three starts agreed, 96.7 % were right on the problems of this half.
 # On the 39 problems of `lab whole_runs` these were 96.9 %, and on 33 others 86 %: 94.2 % on average

@@ -25,7 +25,7 @@ from lab.certainty.problems import Problem
 from lab.measure import read_rows
 
 # Traces end when so many independent starts agree. Searches end far below.
-ENOUGH = 8
+ENOUGH = 12
 MOST_OFFSPRING = 5000
 DEFAULT, FAST = "default", "fast"
 
@@ -49,7 +49,7 @@ class Moment:
         See :func:`~evomeans.search.certainty.work`.
     has_ended : bool
         Whether a population has ended, so the search may.
-    n_clusters, n_starts, waited
+    n_starts, lateness, waited
         See :class:`~evomeans.search.certainty.SearchEvidence`.
     """
 
@@ -61,14 +61,14 @@ class Moment:
     inertia: float
     work: float
     has_ended: bool
-    n_clusters: int
     n_starts: int
+    lateness: float
     waited: float
 
     @property
     def evidence(self) -> SearchEvidence:
         """What certainty is computed from."""
-        return SearchEvidence(self.n_clusters, self.n_starts, self.waited)
+        return SearchEvidence(self.n_starts, self.lateness, self.waited)
 
 
 def trace(problem: Problem, seed: int, setting: str = DEFAULT, **changed: Any) -> list[Moment]:
@@ -114,7 +114,7 @@ def moments(
     early = {2**power for power in range(len(history).bit_length())}
     for made in sorted(ends | early):
         last = history[made - 1]
-        evidence = gather(history[:made], problem.k, patience, DEEP.tolerance)
+        evidence = gather(history[:made], patience, DEEP.tolerance)
         yield Moment(
             problem.name,
             setting,
@@ -137,9 +137,8 @@ def write_moments(path: Path, rows: Sequence[Moment]) -> None:
         if is_new:
             writer.writeheader()
         for row in rows:
-            writer.writerow(
-                {**asdict(row), "has_ended": int(row.has_ended), "waited": round(row.waited, 4)}
-            )
+            shown = {one: round(getattr(row, one), 4) for one in ("lateness", "waited")}
+            writer.writerow({**asdict(row), "has_ended": int(row.has_ended), **shown})
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 
@@ -20,7 +21,9 @@ LARGER = ("tsplib1060", "tsplib3038", "image_segmentation", "page_blocks", "pend
 LARGER += ("d15112", "eeg_eye_state", "shuttle", "pla85900", "skin")
 BEYOND = {"liver": (100,), "pima": (100,), "ionosphere": (100,), "d15112": (50, 100)}
 """Numbers of clusters that the paper does not have and `best_known.csv` has."""
-TO_FIFTY = {"german_towns", "iris", "breast_cancer", "tsplib1060", "tsplib3038"}
+TO_FIFTY = {"german_towns", "iris", "breast_cancer", "tsplib1060", "tsplib3038", "d15112"}
+LARGE = (*range(2, 11), 20, 30, 50, 100)
+SENTENCES = Path(__file__).parent / "samples" / "sentences.npz"
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,25 @@ def _scikit_learn(name: str, title: str, call: str, last: int) -> Source:
     return Source(name, title, origin, licence, tuple(range(2, last + 1)), read)
 
 
+def tiles(side: int = 8) -> FloatArray:
+    """Cut both photographs of scikit-learn into square tiles in shades of grey, 0 to 765."""
+    from sklearn.datasets import load_sample_images
+
+    found = []
+    for photo in load_sample_images().images:
+        grey = photo.sum(axis=2, dtype=np.int64)
+        rows, columns = (length // side for length in grey.shape)
+        whole = grey[: rows * side, : columns * side].reshape(rows, side, columns, side)
+        found.append(whole.swapaxes(1, 2).reshape(-1, side * side))
+    return np.concatenate(found).astype(np.float64)
+
+
+def sentences() -> FloatArray:
+    """Read the embeddings that lie beside the library, which no other copy has."""
+    with np.load(SENTENCES, allow_pickle=False) as stored:
+        return stored["X"].astype(np.float64)
+
+
 @cache
 def sources() -> Mapping[str, Source]:
     """Return all data sets of the library by name."""
@@ -110,7 +132,24 @@ def sources() -> Mapping[str, Source]:
         _scikit_learn("wine", "Wine, not scaled", "load_wine", 50),
         _scikit_learn("diabetes", "Diabetes, not scaled", "load_diabetes", 50),
         _scikit_learn("wdbc", "Breast Cancer, diagnostic", "load_breast_cancer", 50),
-        _scikit_learn("digits", "Digits", "load_digits", 10),
+        _scikit_learn("digits", "Digits", "load_digits", 50),
+        Source(
+            "photo_tiles",
+            "Photo tiles, 8 × 8",
+            "scikit-learn, load_sample_images: all whole 8 × 8 tiles, the sum of the channels",
+            "CC BY 2.0 (photographs by danielbuechele and vultilion on Flickr)",
+            LARGE,
+            tiles,
+        ),
+        Source(
+            "sentences",
+            "Sentences, embedded",
+            "lab/instances/samples/sentences.npz: 2,000 sentences of docstrings of Python "
+            "packages, embedded by all-MiniLM-L6-v2, times 480 and rounded",
+            "numbers only, made here; the model is under Apache 2.0",
+            LARGE,
+            sentences,
+        ),
     )
     found = [_paper(name) for name in SMALL] + list(ours) + [_paper(name) for name in LARGER]
     return {one.name: one for one in found}

@@ -2,6 +2,7 @@
 
 verify    compute every value from its solution and check every certificate
 improve   search for better solutions and for proofs, and write what is found
+merge     take over better solutions and higher bounds from another copy of the library
 submit    say whether labels or centres from a file are a record
 table     write the tables and the picture of docs/laboratory/instances.md
 """
@@ -17,7 +18,8 @@ from pathlib import Path
 from lab.data.errors import DataError
 from lab.instances import library
 from lab.instances.catalogue import sources
-from lab.instances.improvement import improve
+from lab.instances.improvement import Effort, improve
+from lab.instances.merging import merge
 from lab.instances.page import is_in_step, write
 from lab.instances.submission import SubmissionError, submit
 from lab.instances.verification import faults
@@ -57,6 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     one.add_argument("--proof-seconds", type=float, default=0.0, help="for each proof")
     one.add_argument("--seeds", type=int, nargs="+", default=[0])
     one.add_argument("--strategies", nargs="+", choices=("deep", "paper"), default=["deep"])
+    one.add_argument("--processes", type=int, default=1)
+    one = commands.add_parser("merge", help="take over what another copy has found")
+    one.add_argument("folder", type=Path)
     one = commands.add_parser("submit", help="check labels or centres")
     one.add_argument("instance", metavar="DATASET:K")
     one.add_argument("file", type=Path)
@@ -71,12 +76,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise SystemExit(f"error: no data set {unknown[0]!r}; expected {', '.join(known)}")
         return verify(chosen.names or known, chosen.processes)
     if chosen.command == "improve":
-        names = ("minutes", "seconds", "proof_seconds", "seeds", "strategies")
+        effort = Effort(chosen.seconds, chosen.proof_seconds, chosen.seeds, chosen.strategies)
+        limits = {"minutes": chosen.minutes, "processes": chosen.processes}
         try:
-            better = improve(chosen.names, **{name: getattr(chosen, name) for name in names})
+            better = improve(chosen.names, effort, **limits)
         except ValueError as error:
             raise SystemExit(f"error: {error}") from None
         print(f"{better} values are new or lower.")
+        return 0
+    if chosen.command == "merge":
+        for line in merge(chosen.folder):
+            print(line, flush=True)
         return 0
     if chosen.command == "submit":
         name, k = parse_setup(chosen.instance)

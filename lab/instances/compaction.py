@@ -9,14 +9,17 @@ import numpy as np
 
 from evomeans.exact.cases import InvalidProofError, StepKind
 from evomeans.exact.certificate import Certificate
+from evomeans.exact.cuts import add_cuts
 from evomeans.exact.plane_proof import PlaneProof
+from evomeans.exact.points import WeightedPoints
+from evomeans.exact.relaxation import Multipliers
 from evomeans.exact.tree import TreeProof
 from evomeans.typing import FloatArray
 from lab.instances import library
 
 LARGEST_PACKED = 1_200_000
 """Bytes of a certificate that is kept; a larger one only leaves its bound."""
-BITS = (12, 14, 16, 18, 20, 24, 28, 53)
+BITS = (12, 14, 16, 18, 20, 22, 24, 28, 53)
 """Bits of rounded multipliers, relative to the largest; the coarsest that still prove it count."""
 ENOUGH = 0.9e-6
 """The relative gap that a smaller proof must reach; 1e-6 is called optimal."""
@@ -31,9 +34,9 @@ def compact(certificate: Certificate, X: FloatArray) -> tuple[Certificate, bytes
     """
     if not isinstance(certificate.proof, TreeProof | PlaneProof):
         return _kept(certificate)
-    shorter = _shortened(certificate, X)
+    shorter, roots = _shortened(certificate, X), np.sqrt(WeightedPoints.of_samples(X).weights)
     for bits in BITS:
-        steps = [_rounded_step(step, bits) for step in shorter.proof.steps]  # type: ignore[union-attr]
+        steps = [_rounded_step(step, bits, roots) for step in shorter.proof.steps]  # type: ignore[union-attr]
         found = _proven(certificate, steps, X)
         if found is not None:
             return _kept(found)
@@ -74,7 +77,7 @@ def _shortened(certificate: Certificate, X: FloatArray) -> Certificate:
     return certificate
 
 
-def _rounded_step(step: Any, bits: int) -> Any:
+def _rounded_step(step: Any, bits: int, roots: FloatArray) -> Any:
     given = step.multipliers
     if given is None:
         return step
@@ -86,11 +89,21 @@ def _rounded_step(step: Any, bits: int) -> Any:
     order = order[prices[order] > 0]
     multipliers = replace(
         given,
-        slack=_rounded(given.slack, largest, bits),
+        slack=_rounded(_balanced(given, prices, roots), largest, bits),
         prices=prices[order],
         cuts=np.ascontiguousarray(given.cuts[order]),
     )
     return replace(step, multipliers=multipliers)
+
+
+def _balanced(given: Multipliers, prices: FloatArray, roots: FloatArray) -> FloatArray:
+    """Return the slack that takes up what other prices change, where it is positive."""
+    if len(given.slack) != len(roots):  # groups of samples, whose weights only the tree knows
+        return given.slack
+    changed = np.zeros_like(given.slack)
+    add_cuts(changed, np.zeros_like(changed), 1.0 / roots, given.cuts, prices - given.prices)
+    slack = np.maximum(given.slack + (changed + changed.T) / 2, 0.0)
+    return np.where(given.slack > 0.0, slack, given.slack)
 
 
 def _rounded(values: Any, largest: float, bits: int) -> Any:

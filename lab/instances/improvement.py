@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
 
 import evomeans
@@ -68,42 +73,74 @@ def wanted(instances: Sequence[str]) -> Iterator[tuple[str, tuple[int, ...]]]:
         yield name, (int(k),) if k else sources()[name].clusters
 
 
+@dataclass(frozen=True)
+class Effort:
+    """What is spent on an instance.
+
+    Parameters
+    ----------
+    seconds, proof_seconds : float
+        For each search, and for the proof; without them nothing is searched, or proven.
+    seeds, strategies : sequence
+        All pairs of them are tried.
+    """
+
+    seconds: float
+    proof_seconds: float = 0.0
+    seeds: Sequence[int] = (0,)
+    strategies: Sequence[str] = ("deep",)
+
+
+@lru_cache(maxsize=2)
+def records_of(name: str, folder: Path) -> Records:
+    """Load a data set once for all of its instances."""
+    return Records.of(name, folder)
+
+
+def improve_one(name: str, k: int, effort: Effort, folder: Path, ends: float) -> tuple[int, str]:
+    """Search an instance and prove it; return how many values are lower, and what to say."""
+    if time.time() > ends:
+        return 0, f"time was up before {name}:{k}"
+    records = records_of(name, folder)
+    if k >= len(records.samples.rows):
+        return 0, f"{name}:{k} has only {len(records.samples.rows)} distinct samples"
+    before, better = records.read().instances.get(k), 0
+    if effort.seconds > 0:
+        for seed, strategy in product(effort.seeds, effort.strategies):
+            if time.time() < ends:
+                better += search(records, k, strategy, seed, effort.seconds)
+    instance = records.read().instances.get(k)
+    if instance is None:
+        return 0, f"{name}:{k} has no solution yet"
+    limit = min(effort.proof_seconds, ends - time.time())
+    if limit > 0 and instance.status != library.PROVEN:
+        prove(records, k, limit)
+        instance = records.read().instances[k]
+    is_lower = before is not None and instance.inertia < before.inertia
+    was = f", was {before.inertia!r}" if before is not None and is_lower else ""
+    return better, f"{name}:{k} {instance.inertia!r} {instance.status}{was}"
+
+
 def improve(
     instances: Sequence[str],
+    effort: Effort,
     *,
     minutes: float,
-    seconds: float,
-    proof_seconds: float = 0.0,
-    seeds: Sequence[int] = (0,),
-    strategies: Sequence[str] = ("deep",),
+    processes: int = 1,
     folder: Path = library.FOLDER,
 ) -> int:
-    """Search every instance with all strategies and seeds, then prove; return how many are lower.
+    """Search and prove every instance; print what comes of it and return how many are lower.
 
-    Every step writes what it has found, so it can be interrupted at any time. Without ``seconds``
-    nothing is searched, and without ``proof_seconds`` nothing is proven.
+    Every step writes what it has found, so it can be interrupted at any time. Several processes
+    work on an instance each.
     """
-    ends, better = time.monotonic() + 60 * minutes, 0
-    for name, clusters in wanted(instances):
-        records = Records.of(name, folder)
-        for k in clusters:
-            if time.monotonic() > ends:
-                print(f"time is up before {name}:{k}", flush=True)
-                return better
-            if k >= len(records.samples.rows):
-                continue
-            before = records.read().instances.get(k)
-            if seconds > 0:
-                for seed, strategy in product(seeds, strategies):
-                    better += search(records, k, strategy, seed, seconds)
-            instance = records.read().instances.get(k)
-            if instance is None:
-                print(f"{name}:{k} has no solution yet", flush=True)
-                continue
-            if proof_seconds > 0 and instance.status != library.PROVEN:
-                prove(records, k, proof_seconds)
-                instance = records.read().instances[k]
-            is_lower = before is not None and instance.inertia < before.inertia
-            was = f", was {before.inertia!r}" if before is not None and is_lower else ""
-            print(f"{name}:{k} {instance.inertia!r} {instance.status}{was}", flush=True)
+    ends, better = time.time() + 60 * minutes, 0
+    tasks = [(name, k, effort, folder, ends) for name, ks in wanted(instances) for k in ks]
+    with ExitStack() as stack:
+        run: Callable[..., Iterable[tuple[int, str]]] = map
+        if processes > 1:
+            run = stack.enter_context(ProcessPoolExecutor(processes, get_context("spawn"))).map
+        for count, text in run(improve_one, *zip(*tasks, strict=True)):
+            better += count
+            print(text, flush=True)
     return better

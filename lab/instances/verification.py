@@ -45,12 +45,12 @@ def faults(name: str, folder: Path = library.FOLDER) -> Iterator[str]:
         if stated != (expected := printed_elsewhere(name, k, instance.inertia)):
             yield f"{where}: the printed value should be {expected or 'left out'}."
         if instance.certificate:
-            yield from _certificate_faults(where, name, instance, samples.X, folder)
+            yield from certificate_faults(name, instance, samples.X, folder)
 
 
-def _certificate_faults(
-    where: str, name: str, instance: Instance, X: np.ndarray, folder: Path
-) -> Iterator[str]:
+def certificate_faults(name: str, instance: Instance, X: np.ndarray, folder: Path) -> Iterator[str]:
+    """Yield a sentence for everything about a certificate that is not true."""
+    where = f"{name}, k={instance.k}"
     path = library.certificate_path(name, instance.k, folder)
     try:
         certificate = library.unpacked(path.read_bytes())

@@ -31,7 +31,7 @@ IRIS_NUMBERS = [21, 5, 18, 16]
 
 
 def moment(problem="a:5", seed=0, starts=1, inertia=1.0, cpu=1.0, waited=1.0, **changed) -> Moment:
-    values = {"offspring": 50, "work": 1e12, "has_ended": True, "n_clusters": 5, **changed}
+    values = {"offspring": 50, "work": 1e12, "has_ended": True, "lateness": 0.5, **changed}
     return Moment(
         problem, "default", seed, cpu, inertia=inertia, n_starts=starts, waited=waited, **values
     )

@@ -20,7 +20,8 @@ from lab.instances import library
 from lab.instances.catalogue import canonical, samples_of
 from lab.instances.compaction import compact
 from lab.instances.exact import ExactSamples, rounded
-from lab.instances.improvement import improve
+from lab.instances.improvement import Effort, improve
+from lab.instances.merging import merge
 from lab.instances.page import PAGE, is_in_step
 from lab.instances.records import Records
 from lab.instances.submission import SubmissionError, submit
@@ -73,15 +74,20 @@ def test_a_bound_above_the_value_is_found(copied: Path) -> None:
     assert "k=5: the bound" in fault
 
 
+def copy_to(folder: Path) -> Path:
+    """Copy the smallest data set of the library."""
+    for name in ("solutions", "certificates"):
+        (folder / name).mkdir(parents=True)
+    for path in ("german_towns.json", "solutions/german_towns.npz"):
+        shutil.copy(library.FOLDER / path, folder / path)
+    for path in (library.FOLDER / "certificates").glob("german_towns-*.xz"):
+        shutil.copy(path, folder / "certificates")
+    return folder
+
+
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
-    (tmp_path / "solutions").mkdir()
-    (tmp_path / "certificates").mkdir()
-    for path in ("german_towns.json", "solutions/german_towns.npz"):
-        shutil.copy(library.FOLDER / path, tmp_path / path)
-    for path in (library.FOLDER / "certificates").glob("german_towns-*.xz"):
-        shutil.copy(path, tmp_path / "certificates")
-    return tmp_path
+    return copy_to(tmp_path / "library")
 
 
 def test_a_false_value_is_found(copied: Path) -> None:
@@ -200,18 +206,17 @@ def test_a_bound_for_a_solution_that_was_replaced_has_no_certificate(copied: Pat
 
 
 def test_improve_tries_all_seeds_and_strategies_and_proves(copied: Path, capsys) -> None:
-    limits = {"minutes": 5, "seconds": 5, "proof_seconds": 20}
-    ways = {"seeds": (3, 4), "strategies": ("paper", "deep")}
+    effort = Effort(seconds=5, proof_seconds=20, seeds=(3, 4), strategies=("paper", "deep"))
     path = copied / "german_towns.json"
     lines = [line for line in path.read_text().splitlines() if '{"k": 6,' not in line]
     path.write_text("\n".join(lines))
-    assert improve(["german_towns:6"], **limits, **ways, folder=copied) >= 1
+    assert improve(["german_towns:6"], effort, minutes=5, folder=copied) >= 1
     found = library.read("german_towns", copied).instances[6]
     assert found.status == library.PROVEN
     assert re.search(r"strategy='(deep|paper)', random_state=[34], max_time=5", found.found_by)
     assert "german_towns:6 30535.39" in capsys.readouterr().out
     with pytest.raises(ValueError, match="no data set 'nowhere'"):
-        improve(["nowhere:3"], minutes=1, seconds=1, folder=copied)
+        improve(["nowhere:3"], effort, minutes=1, folder=copied)
 
 
 def test_a_compact_proof_is_smaller_and_still_one() -> None:
@@ -223,6 +228,36 @@ def test_a_compact_proof_is_smaller_and_still_one() -> None:
     assert len(content) < len(library.packed(whole)) / 2
     assert library.unpacked(content).verify(X) >= small.lower_bound * (1 - 1e-9)
     assert small.upper_bound - small.lower_bound <= 1e-6 * small.upper_bound
+
+
+def emptied(copied: Path, k: int) -> None:
+    """Make the solution of an instance worse, and forget its proof."""
+    data, records = library.read("german_towns", copied), Records.of("german_towns", copied)
+    solutions = library.read_solutions("german_towns", copied)
+    worse = solutions[k].copy()
+    worse[0] = (worse[0] + 1) % k
+    inertia = records.inertia(worse[records.samples.places])
+    library.write_solutions("german_towns", {**solutions, k: worse}, copied)
+    library.write(data.with_instance(library.Instance(k, inertia, "test", "test")), copied)
+    library.certificate_path("german_towns", k, copied).unlink()
+
+
+def test_what_another_copy_has_found_is_taken_over(copied: Path, tmp_path: Path) -> None:
+    data = library.read("german_towns")
+    emptied(copied, 5)
+    said = list(merge(copy_to(tmp_path / "other"), copied))
+    assert said == [f"german_towns:5 {data.instances[5].inertia!r}", "german_towns:5 proven"]
+    assert library.read("german_towns", copied) == data
+    assert list(faults("german_towns", copied)) == []
+
+
+def test_a_certificate_of_another_copy_is_checked(copied: Path, tmp_path: Path) -> None:
+    other = copy_to(tmp_path / "other")
+    shutil.copy(*(other / "certificates" / f"german_towns-{k}.xz" for k in (7, 5)))
+    emptied(copied, 5)
+    with pytest.raises(ValueError, match="k=5: the certificate does not prove an optimum for k=5"):
+        list(merge(other, copied))
+    assert library.read("german_towns", copied).instances[5].status == library.OPEN
 
 
 @pytest.mark.slow

@@ -23,7 +23,11 @@ def test_certify_proves_a_run_and_keeps_the_proof(evomeans, run, blobs):
     record = json.loads(Path("out/run.json").read_text())
     assert record["certificate"]["status"] == "optimal"
     assert "certificate.evomeans" in record["files"]
-    assert "Proven optimal" in json.loads(Path("out/report.json").read_text())["run"]["certificate"]
+    report = json.loads(Path("out/report.json").read_text())["run"]
+    assert "Proven optimal" in report["certificate"]
+    found = package.load("out/model.evomeans").certainty_
+    assert found == report["certainty"] == record["result"]["certainty"] == 1.0
+    assert "It is 100 % certain" in Path("out/report.html").read_text()
     assert "Proven optimal" in Path("out/report.html").read_text()
     assert evomeans("predict", "out", "blobs.csv").code == 0
 
@@ -103,6 +107,7 @@ def test_certify_proves_the_selected_model_of_a_path(evomeans, blobs):
     assert "no clustering into 3 clusters" in Path("out/report.html").read_text()
     record = json.loads(Path("out/run.json").read_text())
     assert record["certificate"]["n_clusters"] == record["result"]["best_k"] == 3
+    assert [one == 1.0 for one in record["result"]["certainty"]] == [False, True, False]
     assert evomeans("verify", "out", "blobs.csv").code == 0
     assert evomeans("report", "out").code == 0
     assert "no clustering into 3 clusters" in Path("out/report.html").read_text()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -55,6 +57,21 @@ def test_what_is_proven_is_certain() -> None:
     assert model.certainty_ < 1.0
     assert model.certify(X).is_optimal
     assert model.certainty_ == 1.0
+
+
+def test_a_proof_that_another_clustering_is_better_says_so() -> None:
+    """It was called certain, because the better clustering was proven."""
+    model = HGMeans(3, max_offspring=1, random_state=0).fit(X)
+    model._take(X, None, np.arange(len(X)) % 3)
+    worse = model.inertia_ = 2.0 * model.inertia_
+    certificate = HGMeans(3, random_state=0).fit(X).certify(X)
+    better = dataclasses.replace(certificate, improved=True)
+    with mock.patch("evomeans.estimators.certifying.certify", return_value=better):
+        assert model.certify(X, update=False).is_optimal
+        assert (model.inertia_, model.certainty_) == (worse, 0.0)
+        model.certify(X, update=True)
+    assert model.certainty_ == 1.0
+    assert model.inertia_ == pytest.approx(certificate.upper_bound)
 
 
 def test_a_checkpoint_continues_to_a_higher_level(tmp_path) -> None:

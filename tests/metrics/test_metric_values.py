@@ -17,7 +17,7 @@ from sklearn import metrics as theirs
 from evomeans import metrics
 from evomeans.metrics.compactness import bic
 
-MODULES = ("agreement", "compactness", "curves", "silhouette")
+MODULES = ("agreement", "compactness", "curves")
 
 
 def clustered(seed, offset=0.0, n=60, d=3, k=4):

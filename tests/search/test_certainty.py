@@ -30,7 +30,7 @@ def record(number, inertia, population, *, founder=False, best=None, made_by="")
 
 
 def evidence(*records) -> SearchEvidence:
-    return gather(records, 7, PATIENCE, TOLERANCE)
+    return gather(records, PATIENCE, TOLERANCE)
 
 
 def test_populations_that_reach_the_best_are_starts() -> None:
@@ -42,7 +42,7 @@ def test_populations_that_reach_the_best_are_starts() -> None:
         record(60, 13.0, 3, founder=True),
         record(75, 10.00001, 3, best=10.0),
     )
-    assert seen == SearchEvidence(n_clusters=7, n_starts=2, waited=0.65)
+    assert seen == SearchEvidence(n_starts=2, lateness=0.125, waited=0.65)
 
 
 def test_founders_that_reach_the_best_by_themselves_are_starts() -> None:
@@ -57,8 +57,8 @@ def test_the_first_solution_after_its_swaps_is_not_another_start() -> None:
 
 def test_a_better_solution_begins_the_count_anew() -> None:
     agreed = [record(0, 10.0, population, founder=True) for population in (1, 2, 3)]
-    assert evidence(*agreed) == SearchEvidence(7, 3, 0.0)
-    assert evidence(*agreed, record(5, 9.0, 4, founder=True)) == SearchEvidence(7, 1, 0.0)
+    assert evidence(*agreed) == SearchEvidence(3, 0.0, 0.0)
+    assert evidence(*agreed, record(5, 9.0, 4, founder=True)) == SearchEvidence(1, 0.0, 0.0)
 
 
 def test_a_population_that_unites_others_finds_nothing_again() -> None:
@@ -71,13 +71,16 @@ def test_a_population_that_unites_others_finds_nothing_again() -> None:
 COUNTS = st.integers(0, 1000)
 
 
-@given(st.integers(1, 10_000), st.integers(1, 1000), st.floats(0.0, 1e6), COUNTS)
-def test_evidence_moves_certainty_in_one_direction(k, starts, waited, more) -> None:
-    before = certainty(SearchEvidence(k, starts, waited))
+TIMES = st.floats(0.0, 1e6)
+
+
+@given(st.integers(1, 1000), TIMES, TIMES, COUNTS)
+def test_evidence_moves_certainty_in_one_direction(starts, lateness, waited, more) -> None:
+    before = certainty(SearchEvidence(starts, lateness, waited))
     assert 0.0 < before < 1.0
-    assert certainty(SearchEvidence(k, starts + more, waited)) >= before
-    assert certainty(SearchEvidence(k + more, starts, waited)) <= before
-    assert certainty(SearchEvidence(k, starts, waited + more)) >= before
+    assert certainty(SearchEvidence(starts + more, lateness, waited)) >= before
+    assert certainty(SearchEvidence(starts, lateness + more, waited)) <= before
+    assert certainty(SearchEvidence(starts, lateness, waited + more)) >= before
 
 
 def test_cheap_searches_are_asked_for_better_odds() -> None:

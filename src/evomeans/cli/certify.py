@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from functools import partial
@@ -163,7 +164,7 @@ def _files(
         MODEL: model.save,
     }
     if report is not None:
-        state_in_report(report, certificate, folder / REPORT_DATA)
+        state_in_report(report, certificate, model.certainty_, folder / REPORT_DATA)
         files[REPORT_DATA] = as_json(report)
         if (folder / REPORT).exists() and can_report():
             files[REPORT] = report_page(report, folder / REPORT_DATA)
@@ -171,15 +172,30 @@ def _files(
     if isinstance(listed, list):
         record["files"] = sorted({*listed, CERTIFICATE})
     record["certificate"] = certificate_to_meta(certificate)
+    state_in_record(record, certificate, model.certainty_)
     return files | {RECORD: as_json(record)}
 
 
-def state_in_report(report: Any, certificate: Certificate, path: Path) -> None:
-    """Put the sentence where the page shows it: in the run, or in the model of a path."""
+def state_in_record(record: dict[str, Any], certificate: Certificate, certainty: float) -> None:
+    """Say how certain the model is now, if that is known: in the result, or at its k of a path."""
+    result = record.get("result")
+    if not isinstance(result, dict) or math.isnan(certainty):
+        return
+    stated, known = result.get("certainty"), result.get("k")
+    if isinstance(stated, list) and isinstance(known, list):
+        if certificate.n_clusters in known[: len(stated)]:
+            stated[known.index(certificate.n_clusters)] = certainty
+    else:
+        result["certainty"] = certainty
+
+
+def state_in_report(report: Any, certificate: Certificate, certainty: float, path: Path) -> None:
+    """Put both where the page shows them: in the run, or in the model of a path."""
     try:
         is_path = "models" in report
         place = report["models"][str(certificate.n_clusters)] if is_path else report["run"]
         place["certificate"] = str(certificate)
+        place["certainty"] = None if math.isnan(certainty) else certainty
     except (KeyError, TypeError) as error:
         raise damaged(path, error) from error
 

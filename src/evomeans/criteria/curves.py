@@ -10,9 +10,8 @@ import numpy as np
 
 from evomeans.criteria.base import Counts, Criterion, Evidence, first_at_most, knee, last_of_a_run
 from evomeans.metrics.agreement import centroid_index
-from evomeans.metrics.compactness import bic, calinski_harabasz, davies_bouldin
+from evomeans.metrics.compactness import bic, calinski_harabasz, davies_bouldin, silhouette_score
 from evomeans.metrics.curves import hartigan_statistic, jump_statistic, krzanowski_lai_index
-from evomeans.metrics.silhouette import silhouette_score
 from evomeans.typing import FloatArray
 
 
@@ -188,7 +187,7 @@ class Agreement(Criterion):
 
 @dataclass(frozen=True)
 class Silhouette(Criterion):
-    """The mean silhouette; see :func:`evomeans.metrics.silhouette_score`.
+    """The mean silhouette; see :func:`evomeans.metrics.compactness_score`.
 
     Parameters
     ----------

@@ -378,7 +378,10 @@ class FittedCenters(
             self._take(X, sample_weight, certificate.labels)
         self.certificate_ = self._in_its_objective(certificate)
         if self.certificate_.is_optimal and hasattr(self, "certainty_"):
-            self.certainty_ = 1.0
+            # A better clustering that is not adopted may be proven instead of this one.
+            is_kept = update or not certificate.improved
+            is_near = self.inertia_ <= 1.0001 * certificate.upper_bound
+            self.certainty_ = 1.0 if is_kept or is_near else 0.0
         return self.certificate_
 
     def _check_certifiable(self) -> None:

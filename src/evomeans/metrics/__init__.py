@@ -9,18 +9,16 @@ from evomeans.metrics.compactness import (
     bic_score,
     calinski_harabasz_score,
     davies_bouldin_score,
+    silhouette_samples,
+    silhouette_score,
+    simplified_silhouette_samples,
+    simplified_silhouette_score,
 )
 from evomeans.metrics.curves import (
     gap_statistic,
     hartigan_statistic,
     jump_statistic,
     krzanowski_lai_index,
-)
-from evomeans.metrics.silhouette import (
-    silhouette_samples,
-    silhouette_score,
-    simplified_silhouette_samples,
-    simplified_silhouette_score,
 )
 
 __all__ = [

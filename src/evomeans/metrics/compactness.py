@@ -6,15 +6,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 from scipy.spatial.distance import cdist
 
 from evomeans.metrics.sums import (
     ClusterSums,
+    checked_centers,
     checked_labels,
     checked_samples,
     checked_weights,
     cluster_sums,
+    dense_blocks,
     means_by_label,
+    simplified,
+    two_distances,
 )
 from evomeans.typing import FloatArray
 
@@ -193,3 +198,171 @@ def _by_label(
     mean = means_by_label(samples, whole, weights)
     total = float(cluster_sums(samples, mean, weights, whole).squares.sum())
     return sums, means, total
+
+
+def simplified_silhouette_samples(X: Any, centers: ArrayLike) -> FloatArray:
+    """Return the simplified silhouette of each sample [1]_.
+
+    With a the distance of a sample to its closest centre and b that to the second closest it is
+
+        s = (b − a)/max(a, b),
+
+    between 0 and 1, and 0 where both distances are 0. It takes one pass, O(nkd), instead of all
+    distances between samples.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    centers : array-like of shape (n_clusters, n_features)
+        At least two.
+
+    Returns
+    -------
+    silhouettes : ndarray of shape (n_samples,)
+
+    References
+    ----------
+    .. [1] E. R. Hruschka, L. N. de Castro and R. J. G. B. Campello, "Evolutionary algorithms for
+       clustering gene-expression data", IEEE ICDM, 403-406, 2004.
+
+    Examples
+    --------
+    >>> from evomeans.metrics import simplified_silhouette_samples
+    >>> simplified_silhouette_samples([[0.0], [2.0], [6.0]], [[1.0], [6.0]])
+    array([0.83333333, 0.75      , 1.        ])
+    """
+    samples, places = checked_samples(X), checked_centers("centers", centers)
+    if len(places) < 2:
+        raise ValueError(f"centers has {len(places)} row; a silhouette needs at least 2 clusters.")
+    if places.shape[1] != samples.shape[1]:
+        raise ValueError(
+            f"centers has {places.shape[1]} features and X has {samples.shape[1]}; both need the "
+            "same."
+        )
+    values = np.empty(samples.shape[0])
+    for rows, block in dense_blocks(samples, samples.shape[1] + len(places)):
+        _, near, far, _ = two_distances(block, places)
+        values[rows] = simplified(near, far)
+    return values
+
+
+def simplified_silhouette_score(
+    X: Any, centers: ArrayLike, sample_weight: ArrayLike | None = None
+) -> float:
+    """Return the mean of :func:`simplified_silhouette_samples`, weighted if that is asked for.
+
+    Take the k for which it is largest.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    centers : array-like of shape (n_clusters, n_features)
+    sample_weight : array-like of shape (n_samples,), optional
+
+    Returns
+    -------
+    score : float
+    """
+    values = simplified_silhouette_samples(X, centers)
+    return float(np.average(values, weights=checked_weights(sample_weight, len(values))))
+
+
+def silhouette_samples(
+    X: Any, labels: ArrayLike, sample_weight: ArrayLike | None = None
+) -> FloatArray:
+    """Return the silhouette of each sample [1]_.
+
+    With a the mean distance to the other samples of its cluster, and b the lowest mean distance to
+    the samples of another cluster, it is
+
+        s = (b − a)/max(a, b),
+
+    and 0 for a sample that is alone in its cluster. All distances between samples are computed,
+    some rows at a time: O(n²d) time, O(n) memory.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    labels : array-like of shape (n_samples,)
+        The cluster of each sample; at least two clusters.
+    sample_weight : array-like of shape (n_samples,), optional
+        A weight of 2 counts like two equal samples.
+
+    Returns
+    -------
+    silhouettes : ndarray of shape (n_samples,)
+
+    References
+    ----------
+    .. [1] P. J. Rousseeuw, "Silhouettes: A graphical aid to the interpretation and validation of
+       cluster analysis", Journal of Computational and Applied Mathematics 20, 53-65, 1987.
+
+    Examples
+    --------
+    >>> from evomeans.metrics import silhouette_samples
+    >>> silhouette_samples([[0.0], [2.0], [6.0]], [0, 0, 1])
+    array([0.66666667, 0.5       , 0.        ])
+    """
+    samples = checked_samples(X)
+    codes = checked_labels("labels", labels, samples.shape[0])
+    weights = checked_weights(sample_weight, samples.shape[0])
+    k = int(codes.max()) + 1
+    if k < 2:
+        raise ValueError("labels has 1 cluster; a silhouette needs at least 2.")
+    whole: Any = samples
+    rows_of = np.asarray(whole.toarray() if issparse(samples) else whole, dtype=np.float64)
+    totals = np.bincount(codes, weights, k)
+    membership = np.zeros((len(codes), k))
+    membership[np.arange(len(codes)), codes] = weights
+    values = np.empty(len(codes))
+    for rows, block in dense_blocks(rows_of, len(codes)):
+        sums = cdist(block, rows_of) @ membership
+        own, places = codes[rows], np.arange(len(block))
+        # A sample is not compared with itself; it counts as one, whatever its weight.
+        others = totals[own] - 1.0
+        inner = sums[places, own]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            means = sums / totals
+        means[places, own] = np.inf
+        means[:, totals == 0.0] = np.inf
+        a = np.divide(inner, others, out=np.zeros_like(inner), where=others > 0.0)
+        s = simplified(a, means.min(axis=1))
+        values[rows] = np.where(others > 0.0, s, 0.0)
+    return values
+
+
+def silhouette_score(
+    X: Any,
+    labels: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    *,
+    sample_size: int | None = None,
+    random_state: int = 0,
+) -> float:
+    """Return the mean of :func:`silhouette_samples`, of all samples or of some.
+
+    Take the k for which it is largest.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    labels : array-like of shape (n_samples,)
+    sample_weight : array-like of shape (n_samples,), optional
+    sample_size : int, optional
+        If there are more samples, so many are drawn without replacement, and all others are left
+        out. None takes all of them.
+    random_state : int, default=0
+        Seed of the draw.
+
+    Returns
+    -------
+    score : float
+    """
+    samples = checked_samples(X)
+    codes = checked_labels("labels", labels, samples.shape[0])
+    weights = checked_weights(sample_weight, samples.shape[0])
+    if sample_size is not None and sample_size < samples.shape[0]:
+        rng = np.random.default_rng(random_state)
+        chosen = np.sort(rng.choice(samples.shape[0], sample_size, replace=False))
+        samples, codes, weights = samples[chosen], codes[chosen], weights[chosen]
+    return float(np.average(silhouette_samples(samples, codes, weights), weights=weights))

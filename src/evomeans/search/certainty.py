@@ -1,8 +1,8 @@
 """The probability that a search has found the best solution, from what it has seen.
 
 A search looks for its best solution again and again, from independent starts. The more of them lead
-there, the less probable it is that there is something better within reach; with many clusters there
-is more to miss. A logistic model turns this into a probability. Its coefficients were fitted by
+there, and the sooner, the less probable it is that there is something better within reach. A
+logistic model turns this into a probability. Its coefficients were fitted by
 ``python -m lab certainty fit`` to searches on one half of a set of problems, and judged on the
 other half by ``python -m lab certainty report``. docs/guide/how-sure.md shows the result.
 """
@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from evomeans.search.history import SWAPPED, OffspringRecord
 
-INTERCEPT = 3.678
+INTERCEPT = 1.113
 # Of the features of SearchEvidence, in their order.
-COEFFICIENTS = (1.136, -0.524, 1.161)
+COEFFICIENTS = (1.246, -0.508, 1.318)
 # Of a path over k: the populations of its sweeps are shorter, and learn from their neighbours.
 PATH_INTERCEPT = 4.943
 # Of the logarithms of the populations that agree, and of the number of clusters.
@@ -27,10 +27,10 @@ PATH_COEFFICIENTS = (2.043, -0.955)
 # so a search that has waited as long is not cut short.
 RIPE = 1.0 / 3.0
 # Work is counted in products of an assignment, n·k·d. Everything else about a solution, from the
-# crossover to the record, takes about as long as so many; and so much work takes half a second.
-OTHER_WORK, CHEAP = 250_000, 3e8
-# Keeps the logarithm finite where a search has just found its best solution.
-JUST_FOUND = 0.03
+# crossover to the record, takes about as long as so many. So much work takes a sixth of a second.
+OTHER_WORK, CHEAP = 250_000, 1e8
+# Keeps logarithms finite where a search has just found its best solution, or found it at once.
+SOON = 0.03
 
 
 class SearchEvidence(NamedTuple):
@@ -38,35 +38,38 @@ class SearchEvidence(NamedTuple):
 
     Parameters
     ----------
-    n_clusters : int
     n_starts : int
         Independent starts that came to the best solution, at least 1. They are populations that
         were begun anew; or founders, if several of a population came there by themselves.
+    lateness : float
+        Offspring after which these populations came there, on average, in units of the longest
+        patience; 0 if founders did.
     waited : float
         Offspring since the best solution was found, in units of the longest patience.
     """
 
-    n_clusters: int
     n_starts: int
+    lateness: float
     waited: float
 
     @property
     def features(self) -> tuple[float, ...]:
         """What the logit is linear in."""
         ripeness = min(1.0, self.waited / RIPE)
-        return math.log(self.n_starts), math.log(self.n_clusters), math.log(JUST_FOUND + ripeness)
+        return (
+            math.log(self.n_starts),
+            math.log(SOON + self.lateness),
+            math.log(SOON + ripeness),
+        )
 
 
-def gather(
-    history: Sequence[OffspringRecord], n_clusters: int, patience: int, tolerance: float
-) -> SearchEvidence:
+def gather(history: Sequence[OffspringRecord], patience: int, tolerance: float) -> SearchEvidence:
     """Count what the records of a search say.
 
     Parameters
     ----------
     history : sequence of OffspringRecord
         At least one.
-    n_clusters : int
     patience : int
         Offspring in a row that may fail at most before a population has settled.
     tolerance : float
@@ -83,7 +86,15 @@ def gather(
     begun = {record.population for record in history if record.founder}
     hits = {record.population for record in found} & begun | {found[0].population}
     n_starts = sum(max(1, founders[population]) for population in hits)
-    return SearchEvidence(n_clusters, n_starts, (last.number - found[0].number) / patience)
+    began, reached = _first_of_each(history), _first_of_each(found)
+    offspring = sum(reached[population] - began[population] for population in hits)
+    lateness = offspring / len(hits) / patience
+    return SearchEvidence(n_starts, lateness, (last.number - found[0].number) / patience)
+
+
+def _first_of_each(records: Sequence[OffspringRecord]) -> dict[int, int]:
+    """Return the offspring made before the first of these records of each population."""
+    return {record.population: record.number for record in reversed(records)}
 
 
 def certainty(evidence: SearchEvidence) -> float:
@@ -124,7 +135,7 @@ def level_of_cheap(level: float, work: float) -> float:
     """Return the level of certainty that is asked of a search, given what it has cost so far.
 
     To be wrong costs the same whether a search has taken an hour or a millisecond, but to go on
-    does not. So the odds that are asked for grow as the work falls below half a second.
+    does not. So the odds that are asked for grow as the work falls below a sixth of a second.
     """
     if level == 1.0:
         return level

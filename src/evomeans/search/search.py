@@ -272,11 +272,11 @@ class Search:
 
     def certainty(self) -> float:
         """Return how probable it is that nothing within reach is better than the best solution."""
-        strategy, k = self.settings.strategy, self.n_clusters
+        strategy = self.settings.strategy
         if strategy.agreement == 1:
             return math.nan
-        seen = gather(self.state.history, k, strategy.longest_wait(k), strategy.tolerance)
-        return certainty(seen)
+        patience = strategy.longest_wait(self.n_clusters)
+        return certainty(gather(self.state.history, patience, strategy.tolerance))
 
     def result(self, reason: StopReason, levels: Sequence[int]) -> SearchResult:
         """Return what was found."""
