@@ -316,7 +316,7 @@ class Curve:
 
     number: np.ndarray
     gap: np.ndarray
-    is_united: bool
+    is_combined: bool
 
     @property
     def finds_best(self) -> bool:
@@ -332,7 +332,7 @@ def curves(model: HGMeans, best: float) -> list[Curve]:
     for population in np.unique(populations):
         part = populations == population
         gap = 100 * (np.minimum.accumulate(inertias[part]) / best - 1)
-        found.append(Curve(numbers[part], gap, is_united=not founders[part].any()))
+        found.append(Curve(numbers[part], gap, is_combined=not founders[part].any()))
     return found
 
 
@@ -361,7 +361,7 @@ def draw_populations() -> Figure:
         draw_curves(axes, curves(model, best))
         axes.set_xlabel("offspring", size=20, color=TEXT, labelpad=8)
     left.set_ylabel("inertia above the best of all", size=20, color=TEXT, labelpad=10)
-    begun = [curve for curve in curves(deep, best) if not curve.is_united]
+    begun = [curve for curve in curves(deep, best) if not curve.is_combined]
     agreeing = sum(curve.finds_best for curve in begun)
     found = f"{len(begun)} populations, {agreeing} of which found the same best"
     texts = (
@@ -383,7 +383,7 @@ def draw_curves(axes: Axes, populations: Sequence[Curve]) -> None:
         color = BLUE if curve.finds_best else VERMILION
         axes.step(curve.number, curve.gap, where="post", color=color, linewidth=3)
         end, gap = curve.number[-1], curve.gap[-1]
-        if curve.is_united:
+        if curve.is_combined:
             # Above its line: the words about the two that it unites are below.
             place = {"ha": "right", "va": "bottom", "color": color}
             axes.annotate(f"{number}: combined", (end, gap), (0, 7), **place, **words)

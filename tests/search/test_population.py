@@ -277,7 +277,7 @@ def test_a_frozen_population_takes_no_members_and_keeps_no_handles() -> None:
 
 def test_two_united_are_a_rank_above_with_the_best_of_both() -> None:
     own, other = add(population(), 1.0, 4.0), add(population(), 2.0, 3.0)
-    united = own.frozen().united_with(other.frozen(), np.random.default_rng(0))
+    united = own.frozen().combined_with(other.frozen(), np.random.default_rng(0))
     assert [one.inertia for one in united.members] == [1.0, 2.0, 3.0]
     assert (united.number, united.rank, united.is_inherited) == (2, 1, True)
     assert (united.founders_due, united.since_improvement) == (0, 0)

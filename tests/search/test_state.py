@@ -69,7 +69,7 @@ def test_a_united_population_has_the_best_of_both() -> None:
     assert result.n_rediscoveries == 0
 
 
-def test_one_that_found_the_best_again_is_not_united_with_a_third() -> None:
+def test_one_that_found_the_best_again_is_not_combined_with_a_third() -> None:
     """Four have to agree; a population of the same rank that settled elsewhere is still there."""
     best = refinement(10.0, 0, k=2)
     strategy = Strategy("four", agreement=4)

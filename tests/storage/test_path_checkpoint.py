@@ -38,7 +38,7 @@ def filled():
             up=members[:2],
             down=[found(k, 9.0, 5)],
             alone=[0.1 + 1 / k, 9.0],
-            is_united=k == 2,
+            is_combined=k == 2,
             n_fresh=k,
             tested={k + 1: 1 / 3},
             n_solutions=40 + k,
@@ -52,7 +52,7 @@ def same(one, other):
     assert list(one.entries) == list(other.entries)
     for k, entry in one.entries.items():
         twin = other.entries[k]
-        for name in ("alone", "is_united", "n_fresh", "tested", "n_solutions"):
+        for name in ("alone", "is_combined", "n_fresh", "tested", "n_solutions"):
             assert getattr(entry, name) == getattr(twin, name)
         for name in ("members", "up", "down"):
             for a, b in zip(getattr(entry, name), getattr(twin, name), strict=True):

@@ -26,7 +26,7 @@ def join(words: Iterable[str]) -> str:
 
 
 def quote(word: str) -> str:
-    """Return a word as it must be typed; an ellipsis if nobody could type or copy it."""
+    """Return a word as it must be typed; an ellipsis if it cannot be typed or copied."""
     return join([word]) if word.isprintable() and len(word) <= LONGEST else "…"
 
 
@@ -95,7 +95,7 @@ def guarded(action: Callable[[], int]) -> int:
 
 
 def _reader_has_gone(error: OSError) -> bool:
-    """Whether nobody reads standard output any more; Windows calls that an invalid argument."""
+    """Whether the reader of standard output has gone; Windows calls that an invalid argument."""
     on_windows = os.name == "nt" and error.errno == errno.EINVAL and error.filename is None
     return isinstance(error, BrokenPipeError) or on_windows
 

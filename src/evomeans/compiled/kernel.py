@@ -80,7 +80,7 @@ class Kernel(VariantDispatcher):
                 super().compile(sig)
 
     def is_compiled(self, sig: Any) -> bool:
-        """Whether nothing has to be compiled: it is at hand, or in the cache on disk."""
+        """Whether nothing has to be compiled: it is in memory, or in the cache on disk."""
         return sig in self.overloads or self._cache.holds(sig, self.targetctx)
 
     @property

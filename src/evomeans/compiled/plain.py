@@ -62,7 +62,7 @@ class PlainKernel:
         self.compile(sig)
 
     def is_compiled(self, sig: Any) -> bool:
-        """Whether it is at hand."""
+        """Whether it is available."""
         return sig in self.dispatcher.overloads
 
     def types_of(self, arguments: Iterable[Any]) -> tuple[Any, ...]:

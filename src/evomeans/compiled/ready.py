@@ -1,7 +1,7 @@
 """Compile the kernels that a fit needs before it begins, several at a time.
 
 Numba compiles one function at a time in a process. So other processes help: each takes the next
-kernel that nobody has claimed, and what they compile meets in the disk cache.
+kernel that is not claimed, and what they compile meets in the disk cache.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def ready(
 
 
 def compiling(jobs: Sequence[Job], done: Callable[[Job], None]) -> Iterator[Job]:
-    """Do the jobs that nobody else has claimed, and then wait for the others, one by one."""
+    """Do the jobs that no other thread has claimed, and then wait for the others, one by one."""
     for job in jobs:
         job.kernel.compile_unless_claimed(job.types)
         if job.types in job.kernel.overloads:

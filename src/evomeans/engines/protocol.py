@@ -72,7 +72,7 @@ class Abandonable:
         self.stop[0] = is_abandoned
 
     def check_abandoned(self) -> None:
-        """End a refinement that nobody waits for."""
+        """End a refinement whose result is not needed any more."""
         if self.is_abandoned:
             raise Abandoned
 
@@ -437,7 +437,7 @@ class Engine(Protocol):
 
     @property
     def is_prepared(self) -> bool:
-        """Whether it has taken in its samples, as far as that pays for seeding and refinements."""
+        """Whether it has taken in its samples, as far as that helps seeding and refinements."""
         ...
 
     def labelling_seconds(self, n_clusters: int) -> float:

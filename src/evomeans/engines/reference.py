@@ -182,8 +182,8 @@ class ReferenceEngine(DrawnCenters, OneAtATime):
         spent[:, totals == 0.0] = np.inf
         spent[each, own] = np.inf
         targets = spent.argmin(axis=1)
-        pays = can_leave & (spent[each, targets] < least * WORTHWHILE)
-        return np.where(pays, targets, -1)
+        helps = can_leave & (spent[each, targets] < least * WORTHWHILE)
+        return np.where(helps, targets, -1)
 
     def _move_to_means(
         self, centers: FloatArray, labels: NDArray[np.intp], weights: FloatArray

@@ -46,7 +46,7 @@ def create_engine(
     """
     if name not in ENGINE_NAMES:
         raise ValueError(f"engine={name!r} must be one of {', '.join(ENGINE_NAMES)}.")
-    # Imported here: Numba costs half a second that nobody should pay before the first fit.
+    # Imported here: Numba costs half a second to import, which is spent at the first fit.
     if name == "dask" or is_dask(X):
         return _dask_engine(X, sample_weight, frame, n_jobs)
     if name == "reference":

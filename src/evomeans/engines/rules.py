@@ -56,7 +56,7 @@ def repair_draw(alpha: float, quantile: float, repair: int) -> tuple[float, floa
 
     The uniform numbers advance by the golden ratio: each is uniform if the first is, and clusters
     repaired together land apart. The first repair draws from the mixture as the paper says; later
-    ones only by distance, which surely fills the cluster, so that repairs come to an end.
+    ones only by distance, which surely fills the cluster, so repairs come to an end.
     """
     return (alpha if repair == 1 else 1.0), (quantile + repair * GOLDEN_RATIO) % 1.0
 

@@ -209,7 +209,7 @@ class SphericalEngine(ModelEngine):
         self._plain: CpuEngine | None = None
 
     def _is_large(self, n_clusters: int) -> bool:
-        """Whether the CPU engine pays: for seeding, and to approach the end of a descent."""
+        """Whether the CPU engine helps: for seeding, and to approach the end of a descent."""
         n_products = self.n_samples * n_clusters * len(self.frame.shift)
         return not is_sparse(self.samples) and n_products >= LARGE
 

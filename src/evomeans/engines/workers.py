@@ -42,7 +42,7 @@ class WorkerTask(Generic[Result]):
         self.is_dropped = False
 
     def run(self, engine: Engine) -> None:
-        """Do the job, unless nobody wants it any more."""
+        """Do the job, unless its result is not needed any more."""
         try:
             if not self.is_dropped:
                 self._result = self.job(engine)
@@ -164,14 +164,14 @@ class Workers:
         tasks: deque[WorkerTask[Result]] = deque()
         for job in jobs:
             tasks.append(self.hand_out(job))
-            # Jobs take different times: if twice as many as workers are begun, nobody is idle.
+            # Jobs take different times: if twice as many as workers are begun, none is idle.
             if len(tasks) >= max(1, 2 * len(self._engines)):
                 yield self.result(tasks.popleft())
         while tasks:
             yield self.result(tasks.popleft())
 
     def drop(self) -> None:
-        """Let go of all tasks whose results nobody will ask for; return when no worker is busy."""
+        """Let go of all tasks whose results are not needed; return when no worker is busy."""
         for task in self._handed_out:
             task.is_dropped = True
         engines = [*self._engines, *([self._lead] if self._lead else [])]

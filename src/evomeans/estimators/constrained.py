@@ -34,7 +34,7 @@ CONSTRAINED = replace(
     swaps=0.0,
 )
 """The default strategy under constraints for large clusters. All samples have to be assigned anew
-after a swap, so that it takes as long as another founder, and brings less."""
+after a swap, so it takes as long as another founder, and brings less."""
 FEW_PER_CLUSTER = 500
 SAME_INERTIA = 1e-6
 """Relative; sums in another order differ by less."""

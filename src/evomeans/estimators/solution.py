@@ -113,7 +113,7 @@ def _labelled(engine: Any, centers: FloatArray, dtype: Any) -> FinalSolution:
         if in_dask:
             labels, inertia = engine.assign(encode_centers(engine.frame, rounded))
         else:
-            # Centres that own samples keep their order, so that another look would tell the same.
+            # Centres that own samples keep their order, so another look would tell the same.
             labels = (np.cumsum(owns) - 1)[labels]
     if not in_dask:
         labels = np.asarray(labels, dtype=np.int32)

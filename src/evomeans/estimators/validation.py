@@ -166,7 +166,7 @@ def _check_values(estimator: Any, X: Any, n_jobs: int) -> None:
 
 def from_torch(values: Any) -> Any:
     """Return a tensor of PyTorch, from whatever device, as an array; all else as it is."""
-    # Asked this way nobody has to import it.
+    # Asked this way it need not be imported.
     if type(values).__module__.partition(".")[0] != "torch" or not hasattr(values, "detach"):
         return values
     if str(values.layout) != "torch.strided":

@@ -155,7 +155,7 @@ Progress = Callable[[float, float, int], object]
 
 
 def untold(*_: object) -> None:
-    """Tell nobody."""
+    """Report nothing."""
 
 
 @dataclass(frozen=True)

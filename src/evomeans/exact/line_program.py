@@ -14,9 +14,9 @@ What is guaranteed
 The inertia of the segments exceeds the optimum by no more than `program_error`. Let u = 2**-53, W
 the sum of all weights, and Y the largest |y| of `prefix_sums`. The sums of w, |w y| and w y² are at
 most W, W Y and W Y². One addition to a double-double number that stays below P is off by at most
-16 u² P, and rounding to the grid and the difference of two prefixes by 64 u² P together, so that
+16 u² P, and rounding to the grid and the difference of two prefixes by 64 u² P together, so
 the sums over a segment are off by (16 n + 64) u² P. The mean c of a segment is at most Y in
-magnitude, so that sum w y² - 2 c sum w y + c² sum w is off by 4 (16 n + 64) u² W Y². The operations
+magnitude, so sum w y² - 2 c sum w y + c² sum w is off by 4 (16 n + 64) u² W Y². The operations
 of `segment_cost` itself add 4 u of the cost and some hundred u² W Y². Together a cost, and its
 addition to D, are off by at most
 

@@ -13,7 +13,7 @@ brings the means of clusters and of cells closer together.
 If bounds are proven for a random sample of the parts only, the rest is estimated. What each part
 lacks, its share of the known inertia minus its bound, varies little. Student's t with the
 correction for a finite number of parts gives an upper confidence limit for the sum. It assumes that
-these deficits are roughly normal, so that the statement is statistical and not a proof.
+these deficits are roughly normal, so the statement is statistical and not a proof.
 
 References
 ----------

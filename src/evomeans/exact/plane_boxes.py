@@ -297,7 +297,7 @@ def sort_groups(
         top -= 1
         n_boxes += 1
         if is_final:
-            # Too small to be split, so that nothing is decided.
+            # Too small to be split, so nothing is decided.
             n_useful += 1
             for i in range(n):
                 is_alone[i] = True

@@ -230,7 +230,7 @@ def descend_from(
 ) -> tuple[float, float, float]:
     """Move y to the mean of the groups whose sum is f(y), until nothing changes; return f and y.
 
-    Only the first ``count`` groups of ``free`` are looked at, so that f may be lower still.
+    Only the first ``count`` groups of ``free`` are looked at, so f may be lower still.
     """
     x, w, prices = groups.x, groups.w, groups.prices
     starts, members = groups.starts, groups.members

@@ -9,7 +9,7 @@ and its dual, the prices λ of groups and σ of a cluster,
 
     largest sum of λ - k σ   such that λ(Q) - σ <= c_Q for every cluster Q, λ >= 0, σ >= 0.
 
-Clusterings are highly degenerate vertices: k clusters cover all points, so that a whole polytope of
+Clusterings are highly degenerate vertices: k clusters cover all points, so a whole polytope of
 prices is optimal for them. The simplex method returns corners of it, far from the prices that also
 hold for the clusters that are still missing. An interior-point method that stops early returns
 prices in the middle of it, and needs few rounds of columns [1]_, [2]_.

@@ -85,7 +85,7 @@ PROVES_NOTHING = Evaluation(-math.inf, -math.inf, math.inf)
 def proven_bound(case: PlaneCase, bound: float) -> float:
     """Lower a bound of the computed groups to one of the points.
 
-    The root of the inertia is a norm, so that it differs from that of groups that are moved by
+    The root of the inertia is a norm, so it differs from that of groups that are moved by
     their errors by at most the displacement.
     """
     if not bound > 0:

@@ -168,7 +168,7 @@ def smallest_cost(points: WeightedPoints) -> float:
 def relative_error(points: WeightedPoints) -> float:
     """Return the share by which the computed costs may exceed the true ones.
 
-    Inertias are sums of nonnegative costs times weights, so that relative errors of both carry
+    Inertias are sums of nonnegative costs times weights, so relative errors of both carry
     over: of squared distances (d + 3) u, of their sums over the members of groups 2 n u, of
     weights, products and roots the rest.
     """
@@ -266,7 +266,7 @@ def labelled_inertia(
     those of the y from their computed mean. The inertia of a cluster of weight W is the sum of
     w |r|² minus |sum of w r|² / W, for any computed mean. The second term is tiny, and removes what
     the rounding of the mean adds to the first. Each y is off by a share of one rounding. The sum of
-    w |y|² is at most n + 1 times the inertia, because the anchor is the heaviest sample, so that
+    w |y|² is at most n + 1 times the inertia, because the anchor is the heaviest sample, so
     all errors are small shares of the first term.
 
     Shapes: values (n, d); weights (n,), positive; labels (n,), any integers.

@@ -112,7 +112,7 @@ def finish(
 SMALLEST_FOR_SUBSETS = 120
 """Groups from which on a few eigenvectors are found faster than all of them."""
 SMALLEST_FOR_SINGLE = 60
-"""Groups from which on single precision pays for the conversion."""
+"""Groups from which on single precision is worth the conversion."""
 
 
 class Projector:

@@ -5,7 +5,7 @@ A case has groups of points, which share a cluster, and pairs of groups that mus
 A clustering of the groups into k clusters is the matrix Y with Y_gh = sqrt(w_g w_h) / w(Q) if g and
 h share the cluster Q, else 0. With K_gh, the sum of w_i w_j |x_i - x_j|² / 2 over i in g and j in
 h, its inertia is the sum of K_gh / w(Q) over all pairs that share a cluster, that is <C, Y> with
-C_gh = K_gh / sqrt(w_g w_h). All terms are nonnegative, so that no digits cancel: merging groups
+C_gh = K_gh / sqrt(w_g w_h). All terms are nonnegative, so no digits cancel: merging groups
 only adds entries of K.
 
 The inequality
@@ -20,7 +20,7 @@ a cluster, any prices mu >= 0, and any vector b, with M = C - S + sum_c mu_c B_c
 
 The first inequality holds since <S, Y> >= 0 and <B_c, Y> <= 0, the equation since Y û = û and
 Y' û = 0, and the last one is Ky Fan's theorem [1]_. The vector b only moves the eigenvalue that
-belongs to û out of the way. No property of the multipliers enters, so that whatever a solver
+belongs to û out of the way. No property of the multipliers enters, so whatever a solver
 returns, the bound is valid. Entries of M where Y must vanish are free, too.
 
 Rounding

@@ -15,8 +15,8 @@ __all__ = ["centroid_index"]
 def centroid_index(centers_a: ArrayLike, centers_b: ArrayLike) -> int:
     """Count the clusters that one solution has and the other one lacks.
 
-    Every centre of one set is mapped to the nearest centre of the other. Centres that nobody is
-    mapped to are orphans: their clusters have no counterpart. The centroid index is the number of
+    Every centre of one set is mapped to the nearest centre of the other. Centres to which none is
+    mapped are orphans: their clusters have no counterpart. The centroid index is the number of
     orphans, taken in the direction in which there are more of them (eqs. 3 to 5 of [1]_). It is
     zero exactly if the solutions have the same structure of clusters, wherever the border between
     two clusters runs.

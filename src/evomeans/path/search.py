@@ -99,9 +99,9 @@ def follow_path(
 
     One sweep goes up: every population begins with solutions that have one centre fewer, and
     divides a cluster of theirs. Another one goes down: two clusters of solutions with one centre
-    more are merged. They know nothing of each other, so that where both come to the same inertia,
-    two independent populations agree. Where they do not, they are united. Whatever is found is
-    shown to the neighbours, until nobody learns anything from anybody; and what has been found
+    more are merged. They know nothing of each other. Where both come to the same inertia,
+    two independent populations agree. Where they do not, they are combined. Whatever is found is
+    shown to the neighbours, until none of them improves; and what has been found
     only once is searched for anew.
 
     The state is a new one, or one to continue from; it changes. The arguments are those of
@@ -259,10 +259,10 @@ def learn(
         case Kind.FRESH:
             entry.n_fresh += 1
             # One that is shallower has nothing to give.
-            entry.is_united &= not is_deeper
+            entry.is_combined &= not is_deeper
             entry.alone.append(lowest)
         case Kind.UNITE:
-            entry.is_united = True
+            entry.is_combined = True
             for j in state.neighbours(k):
                 entry.tested[j] = state.entries[j].best.inertia
             if is_deeper:
@@ -270,7 +270,7 @@ def learn(
         case Kind.GROW | Kind.MERGE:
             entry.tested[step.source] = state.entries[step.source].best.inertia
             if is_deeper:
-                entry.is_united = False
+                entry.is_combined = False
                 entry.alone.append(lowest)
         case Kind.MEAN | Kind.EXACT:
             # There is nothing to be found again.

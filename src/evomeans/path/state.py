@@ -191,11 +191,11 @@ class Entry:
     # Those of the two sweeps, which know nothing of each other.
     up: list[Individual] = field(default_factory=list)
     down: list[Individual] = field(default_factory=list)
-    # The lowest inertia of each population that was searched by itself. Those that were united
+    # The lowest inertia of each population that was searched by itself. Those that were combined
     # count as one, if that led deeper.
     alone: list[float] = field(default_factory=list)
-    # Whether populations that disagreed have been united, and no new one has come since.
-    is_united: bool = False
+    # Whether populations that disagreed have been combined, and no new one has come since.
+    is_combined: bool = False
     # Populations begun anew, beyond the two sweeps.
     n_fresh: int = 0
     # Inertia of each neighbour whose solutions have been founders here.
@@ -252,7 +252,7 @@ class PathState:
     def next_step(self, tolerance: float, confirmations: int) -> Step | None:
         """Return what to do next; None if every number of clusters is settled.
 
-        It depends on nothing but the state, so that a path that was interrupted continues as if it
+        It depends on nothing but the state, so a path that was interrupted continues as if it
         had not been.
         """
         searched = [k for k in self.ks if k > 1]
@@ -277,10 +277,10 @@ class PathState:
         return min((j for j in searched if j > k), default=0)
 
     def _disagreement(self, searched: Sequence[int], tolerance: float) -> Step | None:
-        """Return a number of clusters at which populations disagree, and have not been united."""
+        """Return a number of clusters at which populations disagree, and have not been combined."""
         for k in searched:
             entry = self.entries[k]
-            if not entry.is_united and entry.n_agreeing(tolerance) < 2:
+            if not entry.is_combined and entry.n_agreeing(tolerance) < 2:
                 return Step(Kind.UNITE, k)
         return None
 

@@ -172,7 +172,7 @@ def partition_crossover(first: Individual, second: Individual, breeding: Breedin
     """Take the better version of every part in which two parents differ.
 
     A part is a set of samples that fills some clusters of one parent, and some of the other. The
-    sum of squares is a sum over the parts, so that the versions can be chosen one by one, as in
+    sum of squares is a sum over the parts, so the versions can be chosen one by one, as in
     the partition crossover for tours [1]_. They may even differ in the number of clusters, if
     other parts make up for it. None if the result is not better than both parents.
 
@@ -195,7 +195,7 @@ def merging_crossover(first: Individual, second: Individual, breeding: Breeding)
 
     The child keeps what both parents agree on, and spends its centres where one of them had more
     than the other. This is Fränti's deterministic crossover [1]_, with the weights that clusters
-    have in their own parent, so that it needs no sample.
+    have in their own parent, so it needs no sample.
 
     References
     ----------

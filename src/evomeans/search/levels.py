@@ -27,7 +27,7 @@ from evomeans.typing import FloatArray
 
 # Rows of the smallest sample, whatever the number of clusters: fewer are not worth the trouble.
 FEWEST_ROWS = 5_000
-# A sample pays only if it is this many times smaller than what it is drawn from.
+# A sample is worthwhile only if it is this many times smaller than what it is drawn from.
 SMALLER = 8
 # How much larger a level is than the one below it, at most.
 STEP = 4
@@ -124,7 +124,7 @@ class WorkLimit(SearchObserver):
     """Ends the search on a sample when it costs more than it promises.
 
     Where clusters overlap, K-means takes many iterations and all solutions are about as good. Then
-    iterations on all rows are the better investment. Work is rows times iterations, so that it
+    iterations on all rows are the better investment. Work is rows times iterations, so it
     does not depend on the machine. A search of all rows would make ``batch`` offspring in a round.
     """
 
@@ -175,7 +175,7 @@ def settings_below(
     take longer than momentum, which is there for what K-means alone creeps through.
 
     The given settings are those of the search on all rows, which makes ``batch`` offspring in a
-    round. There are ``ratio`` times as many rows in all, so that as many offspring of the sample
+    round. There are ``ratio`` times as many rows in all, so as many offspring of the sample
     cost as much as one on all rows. Some ``seconds`` have been spent already.
     """
     left, strategy, wait = None, settings.strategy, settings.longest_wait(n_clusters)

@@ -1,7 +1,7 @@
 """Solutions in the making: begun in order, taken in order, and made side by side.
 
 What happens to an order before it is refined, :func:`found`, :func:`cross_over` and
-:func:`relocate`, are functions of their arguments alone, so that any worker can call them, at any
+:func:`relocate`, are functions of their arguments alone, so any worker can call them, at any
 time. Each leaves orders as they are that it does not concern.
 """
 
@@ -155,7 +155,7 @@ class Brood:
         return self._placed is not None
 
     def placed(self, engine: Engine) -> list[Order]:
-        """Return the orders of those that have not been taken; place them if nobody has."""
+        """Return the orders of those that have not been taken; place them if that is not done."""
         with self._lock:
             if self._placed is None:
                 self._placed = self._place(self.orders, engine)

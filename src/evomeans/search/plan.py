@@ -1,6 +1,6 @@
 """The one place that decides which operators a population gets.
 
-What pays depends on how large clusters are, but samples per cluster alone do not tell. A single
+What helps depends on how large clusters are, but samples per cluster alone do not tell. A single
 sample matters where its own centre is hardly closer than the next one, and that is rare in the
 plane and the rule in many noisy features. So the *effective size* of clusters is n/k times their
 spacing (:func:`measure_spacing`), in units of the spacing of a regular grid in the plane.
@@ -26,7 +26,7 @@ from evomeans.search.settings import SearchSettings, Strategy
 # The centres of squares with sides 1 are 1 apart, and E‖x − c‖² = 1/6 within.
 SPACING_OF_A_GRID = 6.0
 # With d features of equal noise, samples are closer to one of them than to the mean if their noise
-# in its direction is more than √d/2 deviations. That is three deviations with 36 features, so that
+# in its direction is more than √d/2 deviations. That is three deviations with 36 features, so
 # next to no sample is.
 MANY_FEATURES = 36
 # How much larger than for offspring clusters may be before the first solution gets fewer swaps.

@@ -256,7 +256,7 @@ class Population:
     milestone : float
         The leader's inertia when it last improved by more than the tolerance.
     is_inherited : bool
-        Whether the leader comes from one of two populations that were united.
+        Whether the leader comes from one of two populations that were combined.
     rank : int
         0 for a population that was begun anew. One that unites two is a rank above them.
     n_agreeing : int
@@ -380,7 +380,7 @@ class Population:
         """Return a new population that has nothing in common with it."""
         return Population(self.rules, self.rules.n_founders, self.number + 1)
 
-    def united_with(self, other: Population, rng: np.random.Generator) -> Population:
+    def combined_with(self, other: Population, rng: np.random.Generator) -> Population:
         """Return a population of the best members of both, a rank above them."""
         assert self.leader is not None
         assert other.leader is not None

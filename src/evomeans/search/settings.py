@@ -34,7 +34,7 @@ FEW_FOR_SWAPS = 128
 # Spacing of clusters (see ``search/plan.py``) up to which they are so noisy that populations are
 # small.
 VERY_NOISY = 0.75
-# Samples per cluster from which on momentum pays: with fewer, K-means ends before.
+# Samples per cluster from which on momentum helps: with fewer, K-means ends before.
 MANY_FOR_MOMENTUM = 2_000
 
 # With this spacing, a sample is as far from its centre as from another sample of its cloud, if the

@@ -69,7 +69,7 @@ class SearchState:
         """Return how many independent starts have reached the best, and whether this one has again.
 
         The starts are populations; or, of one with several founders that came there, each of these,
-        if its offspring have found nothing deeper. A population that was united from others counts
+        if its offspring have found nothing lower. A population that was combined from others counts
         only once it has settled (``is_settled``), or improved on what it inherited. It has found
         the best again if one that has settled had found it before.
         """
@@ -106,7 +106,7 @@ class SearchState:
     def settle(self) -> None:
         """Set the population aside, and unite it with another one of its rank or begin a new one.
 
-        Two that agree are not united: they would have nothing to give to each other. Nor is one
+        Two that agree are not combined: they would have nothing to give to each other. Nor is one
         that has found the best again; it is evidence. Another one that agrees with an equal, but
         not on the best, is forgotten: it is neither.
         """
@@ -117,7 +117,7 @@ class SearchState:
         others = [one for one in equals if not settled.agrees_with(one)]
         if others and not has_found_again:
             self.settled.remove(others[0])
-            self.population = settled.united_with(others[0], self.rng)
+            self.population = settled.combined_with(others[0], self.rng)
             return
         if len(equals) == len(others) or settled.has_reached(self.best):
             self.settled.append(settled)

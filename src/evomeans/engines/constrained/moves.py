@@ -113,7 +113,7 @@ def move_items(items: Items, clusters: Clustering, work: MoveMemory, first: int,
 
 @jit(inline=False)
 def move_item(items: Items, clusters: Clustering, i: int, work: MoveMemory) -> bool:
-    """Move an item, or a chain that begins with it, to the best cluster if that pays."""
+    """Move an item, or a chain that begins with it, to the best cluster if that lowers the cost."""
     k, a, weight = clusters.means.shape[0], clusters.labels[i], items.weights[i]
     look_around(items, clusters, i, work)
     rest = clusters.weights[a] - weight

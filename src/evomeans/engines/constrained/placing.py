@@ -306,7 +306,7 @@ class PlacingEngine(ModelEngine):
     def _find_prices(self, clusters: Clustering, flow: Flow, low: Integers, high: Integers) -> None:
         """Solve the problem for some of the items first, if prices are far from what they will be.
 
-        Prices of a share of the items are off by what is left to chance, so that this does not pay
+        Prices of a share of the items are off by what is left to chance, so this is not worthwhile
         if less than that has to be shifted.
         """
         n_free, k = len(self.free), len(low)

@@ -70,7 +70,7 @@ class Memory:
         return Solution.allocate(n_samples, n_clusters, n_features)
 
     def keep(self, solution: Solution) -> KeptSolution:
-        """Remember a solution for as long as somebody holds its handle and the budget allows."""
+        """Remember a solution for as long as its handle is held and the budget allows."""
         kept_solution = KeptSolution(solution)
         kept_solution.memory = self
         size, is_small = self._size_of(solution)
@@ -126,7 +126,7 @@ class Memory:
         return handle.labels if self._is_own(handle, n_clusters) else None
 
     def give_back(self, solution: Solution) -> None:
-        """Take memory of :meth:`new_solution` that nobody is going to keep."""
+        """Take memory of :meth:`new_solution` that is not going to be kept."""
         with self._lock:
             self._free.append(solution)
 

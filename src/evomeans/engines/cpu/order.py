@@ -50,7 +50,7 @@ def neighbour_order(
 
     * ``X`` (n, d) or CSR matrix: the squares of its values must not overflow.
     * ``n_jobs``: threads at most; the order does not depend on it.
-    * ``check``: called from time to time; it raises an error if nobody wants the order any more.
+    * ``check``: called from time to time; it raises an error if the order is not needed any more.
     """
     is_dense = isinstance(X, np.ndarray)
     points = sketch(X) if not is_dense else leading(X, check) if is_wide(X) else X
@@ -290,7 +290,7 @@ def ordered_rows(
 
     * ``X`` (n, d): in data units.
     * ``n_jobs``: threads at most.
-    * ``check``: called from time to time; it raises an error if nobody wants the rows any more.
+    * ``check``: called from time to time; it raises an error if the rows are not needed any more.
     """
     order, ends = into_buckets(X, frame, n_jobs, check)
     rows = np.empty(X.shape, X.dtype)

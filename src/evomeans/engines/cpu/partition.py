@@ -105,7 +105,7 @@ def choose_parts(
     * ``first`` and ``second`` (tiles, WIDTH): labels.
     * ``first_centers`` and ``second_centers`` (k, d)
     * ``parts``, out: ``chosen`` says what to take from the second solution, ``is_better`` whether
-      that pays.
+      that gains.
     """
     sum_squares(samples, first, first_centers, parts.errors[FIRST])
     sum_squares(samples, second, second_centers, parts.errors[SECOND])

@@ -30,7 +30,7 @@ def project(
     * ``X`` (n, d): in data units.
     * ``n_directions``: no more than d.
     * ``n_jobs``: threads at most; the result does not depend on it.
-    * ``check``: called from time to time; it raises an error if nobody wants the samples any more.
+    * ``check``: called from time to time; it raises an error if the samples are needed no more.
     """
     result = np.empty((len(X), n_directions), X.dtype)
     with one_blas_thread:

@@ -251,8 +251,8 @@ def can_move_singles(X: Any) -> bool:
 class DeferredSamples:
     """Samples that are prepared when they are first needed. Workers share one of these.
 
-    To put rows into order takes as long as dozens of looks at all of them. It pays for K-means, but
-    not for drawing a sample, nor for the labels of an answer when time is up.
+    To put rows into order takes as long as dozens of looks at all of them. It is worthwhile for
+    K-means, but not for drawing a sample, nor for the labels of an answer when time is up.
 
     * ``prepare``: returns the samples, neighbours put together if its argument ``in_order`` says
       so. It calls its argument ``check`` from time to time, which raises Abandoned to end the
@@ -273,7 +273,7 @@ class DeferredSamples:
         """None until they are prepared."""
 
     def get(self, check: Callable[[], None]) -> Samples:
-        """Return the samples; prepare them if nobody has."""
+        """Return the samples; prepare them if that is not done."""
         with self._lock:
             if self.samples is None:
                 try:

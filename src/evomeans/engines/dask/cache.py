@@ -24,7 +24,7 @@ from evomeans.typing import FloatArray
 # some is needed for code, and some for the blocks that every thread has in hand or waiting.
 WORKER_SHARE = 0.65
 RESERVE, RESERVE_PER_THREAD = 2**26, 12 * LARGEST_BLOCK
-# Of the memory that is free, where nobody has set a limit.
+# Of the memory that is free, where no limit is set.
 FREE_SHARE = 0.5
 # Of all that is kept, so much is for blocks; the rest is for standings.
 SAMPLES_SHARE = 2 / 3
@@ -109,7 +109,7 @@ class WorkerCache:
             return True
 
     def take(self, key: StandingKey) -> Standing | None:
-        """Take a standing out: nobody else can touch it until it is given back."""
+        """Take a standing out: no other task can touch it until it is given back."""
         with self._lock:
             found = self._standings.pop(key, None)
             if found is None:
@@ -214,7 +214,7 @@ def cache_here() -> WorkerCache:
 def known_cache() -> WorkerCache | None:
     """Return the cache of this process if there is one.
 
-    Only tasks may make it: nobody else knows the memory of the worker.
+    Only tasks may make it: only they know the memory of the worker.
     """
     with _making:
         return _cache_of_process() if _cache_of_process.cache_info().currsize else None

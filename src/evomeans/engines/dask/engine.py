@@ -114,7 +114,7 @@ class DaskEngine(PlainKMeans):
         self._forgotten: deque[int] = deque()
         self._census: tuple[bytes, NDArray[np.int64], FloatArray] | None = None
         self._close = weakref.finalize(self, self.runner.drop, self.ground.token)
-        # When the interpreter ends, so does the client, and there is nobody to tell.
+        # When the interpreter ends, so does the client, and with it what it holds.
         self._close.atexit = False
 
     def _divide(self, sample_weight: Any) -> Survey:

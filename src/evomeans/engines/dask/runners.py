@@ -142,7 +142,7 @@ Runner = LocalRunner | ClientRunner
 async def _gather(
     client: Any, futures: list[Any], asked: set[str], is_abandoned: Callable[[], bool]
 ) -> list[Any]:
-    """Wait for results; give up if nobody wants them, or a worker that was asked is gone.
+    """Wait for results; give up if they are not needed, or a worker that was asked is gone.
 
     Dask runs the tasks of such a worker elsewhere, but not if there was no other at that moment.
     """

@@ -157,7 +157,7 @@ def visit_block(
     samples = memory.samples((token, block))
     kept = in_order = True
     if samples is None:
-        # To put neighbours together takes long, and pays only if it is done once.
+        # To put neighbours together takes long, and is worthwhile only if it is done once.
         in_order = memory.has_room(token, memory_for(X, sample_weight is not None))
         samples = prepare(X, sample_weight, request.ground, in_order=in_order)
         kept = in_order and memory.keep_samples((token, block), samples)

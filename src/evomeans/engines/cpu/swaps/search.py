@@ -11,7 +11,7 @@ restored. A swap that fails by little is followed by further ones among the clus
 changed (:func:`follow_up`), and judged with them: removing a centre may pay only if those around it
 are rearranged.
 
-Parents have had their swaps, so that an offspring mostly gains where it differs from them. Clusters
+Parents have had their swaps, so an offspring mostly gains where it differs from them. Clusters
 that differ are *fresh*: half of the swaps begin or end there.
 
 The new cluster is one half of another, by a short 2-means of its samples. A single sample would do
