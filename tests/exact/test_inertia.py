@@ -69,3 +69,13 @@ def test_weights_that_underflow_do_not_make_an_inertia_zero() -> None:
     found = inertia_of_samples(points, X, w, np.array([0, 1, 1]))
     assert found.value == pytest.approx(5e-301, rel=1e-15)
     assert found.low <= 5e-301 <= found.high
+
+
+def test_a_cluster_of_copies_that_are_far_too_light_has_a_mean() -> None:
+    """Beside the others, the weights of its samples underflow to nothing."""
+    X, w = np.array([[0.0], [1.0], [1.0], [0.0]]), np.array([1e300, 1e300, 1e-300, 1e-300])
+    points = WeightedPoints.of_samples(X, w)
+    assert points.is_whole
+    found = inertia_of_samples(points, X, w, np.array([0, 0, 1, 1]))
+    assert found.low <= 0.5e300 <= found.high
+    assert found.error < 1e285

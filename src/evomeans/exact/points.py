@@ -289,19 +289,19 @@ def inertia_of_samples(
 ) -> Enclosure:
     """Return the inertia of a clustering about its exact means, in the units of the data.
 
-    Where the points leave samples out, or underflow would cost digits, it is computed in rational
-    numbers. It is zero only if the exact inertia is. The labels are those of the samples, of which
-    equal ones may have different labels.
+    Where a sample is so light that the points leave it out, or would if it had no equals, or where
+    underflow would cost digits, it is computed in rational numbers. It is zero only if the exact
+    inertia is. The labels are those of the samples, of which equal ones may have different labels.
     """
     heavy = np.arange(len(X)) if sample_weight is None else np.flatnonzero(sample_weight > 0)
     rows, found = X[heavy], labels[heavy]
     _, first, places = np.unique(found, return_index=True, return_inverse=True)
     if np.array_equal(rows, rows[first][places.ravel()]):
         return Enclosure(0.0, 0.0)
-    if points.is_whole:
-        scaled = np.ones(len(heavy))
-        if sample_weight is not None:
-            scaled = np.ldexp(sample_weight[heavy], -points.weight_exponent)
+    scaled = np.ones(len(heavy))
+    if sample_weight is not None:
+        scaled = np.ldexp(sample_weight[heavy], -points.weight_exponent)
+    if points.is_whole and scaled.min() >= LIGHTEST / 2:
         inertia = labelled_inertia(points.values[points.places[heavy]], scaled, found)
         value, error = (points.in_data_units(one) for one in inertia)
         if inertia.low >= SMALLEST_INERTIA and error > 0.0 and value < math.inf:
