@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from evomeans import Certificate, ExactKMeans, HGMeans, HGMeansPath, certify
 from evomeans.exact.line import cluster_line
@@ -177,6 +178,16 @@ def test_zero_by_underflow_is_not_said_to_be_proven() -> None:
     assert model.stop_reason_ == "precision"
     same = HGMeans(2, random_state=0).fit(np.array([[0.0, 0], [0, 0], [1, 1], [1, 1]]))
     assert same.stop_reason_ == "proven_optimal"
+
+
+def test_labels_of_a_column_that_differ_where_inertias_underflow_are_not_said_to_be_proven() -> (
+    None
+):
+    X = np.array([[7e-34], [-1e152], [-4e-62], [2e8], [-1e-65], [2e-142], [3e-37]])
+    with pytest.warns(ConvergenceWarning, match="smaller than n_clusters"):
+        model = HGMeans(6, random_state=0).fit(X, sample_weight=np.full(7, 5e-301))
+    assert model.inertia_ == 0.0
+    assert model.stop_reason_ == "precision"
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e6, 1e12])

@@ -236,14 +236,14 @@ def _is_constant(X: Any, labels: NDArray[Any]) -> bool:
 def _is_as_deep(
     X: Any, sample_weight: FloatArray | None, labels: NDArray[Any], proven: NDArray[Any]
 ) -> bool:
-    """Whether the inertia of some labels is that of others, up to rounding."""
+    """Whether labels are no worse than others, whatever rounding or underflow hides."""
     # Imported here: it loads Numba.
     from evomeans.exact.points import WeightedPoints, inertia_of_samples
 
     dense = (X.toarray() if is_sparse(X) else X).astype(np.float64)
     points = WeightedPoints.of_samples(dense, sample_weight)
     own, other = (inertia_of_samples(points, dense, sample_weight, one) for one in (labels, proven))
-    return own.value <= other.value * (1 + 1e-9)
+    return own.high <= other.low * (1 + 1e-7)
 
 
 @dataclass(frozen=True)

@@ -307,7 +307,7 @@ def inertia_of_samples(
         if inertia.low >= SMALLEST_INERTIA and error > 0.0 and value < math.inf:
             return Enclosure(value, error)
     exact = exact_inertia(rows, None if sample_weight is None else sample_weight[heavy], found)
-    return Enclosure(exact, 2 * UNIT * exact)
+    return Enclosure(exact, max(2 * UNIT * exact, exact - math.nextafter(exact, 0.0)))
 
 
 def exact_inertia(X: FloatArray, sample_weight: FloatArray | None, labels: NDArray[Any]) -> float:
