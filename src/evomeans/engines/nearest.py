@@ -128,7 +128,8 @@ def for_blocks(
     """Answer a question about all samples, block by block; a block may have ``most`` samples."""
     n_samples, scorer = X.shape[0], make_scorer()
     if n_samples <= scorer.block_size:
-        return answer(scorer, slice(0, n_samples))
+        with one_blas_thread:
+            return answer(scorer, slice(0, n_samples))
     size = max(scorer.block_size, most)
     # Every thread gets something to do.
     size = min(size, max(scorer.block_size, -(-n_samples // n_threads)))
@@ -150,7 +151,8 @@ def for_blocks(
 class OneBlasThread:
     """While anybody is inside, matrix products use one thread each.
 
-    Otherwise theirs and ours would wait for each other.
+    Otherwise theirs and ours would wait for each other, and theirs for nothing once a product is
+    done: OpenBLAS's threads stay busy for a tenth of a second.
     """
 
     def __init__(self) -> None:

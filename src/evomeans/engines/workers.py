@@ -76,6 +76,9 @@ class WorkerTask(Generic[Result]):
         return self._result
 
 
+Queue = SimpleQueue[WorkerTask[Any] | None]
+
+
 def watched(engine: Engine, job: Callable[[], Result], is_over: Callable[[], bool]) -> Result:
     """Let another thread do a job with an engine, and abandon it as soon as ``is_over()``.
 
@@ -119,7 +122,9 @@ class Workers:
         # all workers.
         lead = engine if len(engines) > 1 else engines[0]
         self._lead = lead if engine.takes_long(n_clusters) else None
-        self._queue: SimpleQueue[WorkerTask[Any] | None] = SimpleQueue()
+        self._queue: Queue = SimpleQueue()
+        self._lead_queue: Queue = SimpleQueue()
+        self._threads: list[tuple[Thread, Queue]] = []
         self._handed_out: set[WorkerTask[Any]] = set()
 
     @property
@@ -147,7 +152,9 @@ class Workers:
             if self._lead is None:
                 return True
             self._handed_out.add(task)
-            Thread(target=task.run, args=[self._lead], name="evomeans lead").start()
+            if not any(queue is self._lead_queue for _, queue in self._threads):
+                self._start(self._lead, self._lead_queue, "evomeans lead")
+            self._lead_queue.put(task)
         return task.wait(timeout)
 
     def result(self, task: WorkerTask[Result]) -> Result:
@@ -186,24 +193,29 @@ class Workers:
     @contextmanager
     def at_work(self) -> Iterator[Workers]:
         """Start the threads; drop what is left in the end."""
-        threads = [
-            Thread(target=self._work, args=[engine], name=f"evomeans worker {number}")
-            for number, engine in enumerate(self._engines, start=1)
-        ]
-        for thread in threads:
-            thread.start()
+        for number, engine in enumerate(self._engines, start=1):
+            self._start(engine, self._queue, f"evomeans worker {number}")
         try:
             yield self
         finally:
             self.drop()
-            for _ in threads:
-                self._queue.put(None)
-            for thread in threads:
+            for _, queue in self._threads:
+                queue.put(None)
+            for thread, _ in self._threads:
                 thread.join()
+            self._threads.clear()
 
-    def _work(self, engine: Engine) -> None:
-        while (task := self._queue.get()) is not None:
-            task.run(engine)
+    def _start(self, engine: Engine, queue: Queue, name: str) -> None:
+        """Let a thread do what comes from a queue; it keeps to its core and to what is cached."""
+        thread = Thread(target=work, args=[engine, queue], name=name)
+        self._threads.append((thread, queue))
+        thread.start()
+
+
+def work(engine: Engine, queue: Queue) -> None:
+    """Do the tasks of a queue with an engine, up to a None."""
+    while (task := queue.get()) is not None:
+        task.run(engine)
 
 
 # ---- parts of arrays -----------------------------------------------------------------------------
