@@ -2,7 +2,7 @@
 
 Each line of the input is a request in JSON: ``samples``, the path of an NPY file, ``clusters``,
 ``offspring`` (null for ``HGMeans.fast``) and ``seed``, and perhaps ``limit``, CPU seconds of a fit
-at most. Each is answered by a line with the CPU and wall seconds of the fit, and what came out of
+at most, and ``solutions``, how many are made at most. Each is answered by a line with the CPU and wall seconds of the fit, and what came out of
 it. ``steps`` are its improvements, each with the CPU seconds until then.
 """
 
@@ -24,17 +24,24 @@ from lab.revisions import check_imported, estimator
 
 
 def answer(
-    samples: str, clusters: int, offspring: int | None, seed: int, limit: float = math.inf
+    samples: str,
+    clusters: int,
+    offspring: int | None,
+    seed: int,
+    limit: float = math.inf,
+    solutions: float = math.inf,
 ) -> dict[str, Any]:
     """Fit once, compiled code being loaded before."""
     X = warm_samples(samples, clusters)
     steps: list[tuple[float, float]] = []
+    seen: list[float] = []
 
     def watch(record: Any) -> bool:
         now = time.process_time() - cpu
         if not steps or record.best < steps[-1][1]:
             steps.append((now, record.best))
-        return now > limit
+        seen.append(record.inertia)
+        return now > limit or len(seen) >= solutions
 
     model = estimator(clusters, offspring, random_state=seed, observers=watch)
     cpu, wall = time.process_time(), time.perf_counter()
@@ -45,6 +52,7 @@ def answer(
         "wall": time.perf_counter() - wall,
         "inertia": model.inertia_,
         "offspring": model.n_iter_,
+        "solutions": len(seen),
         "rediscoveries": getattr(model, "n_rediscoveries_", 0),
         "certainty": getattr(model, "certainty_", math.nan),
     }

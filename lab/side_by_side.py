@@ -3,11 +3,12 @@
 Run ``python -m lab side_by_side --against REV`` for the problems of ``make bench``, or name
 some: ``letters:50 mixture:50000:100:100``. Data sets are looked up as in docs/laboratory/data.md.
 
-Each version runs in a process of its own. Searches alternate between the two, with
-the same seed and the same number of offspring, on one thread, so that a noisy machine hurts both.
-The number of offspring depends on the size of the samples; a round takes a few minutes. Compilation
-is excluded. The columns:
+Each version runs in a process of its own. Searches alternate between the two, with the same seed,
+on one thread, so that a noisy machine hurts both. Both make the same number of solutions, founders
+and offspring: that with which one of them would end, and no more than the size of the samples
+allows. A round takes a few minutes. Compilation is excluded. The columns:
 
+  solutions    how many each of them makes
   before, now  CPU seconds of a fit, the least of all rounds
   CPU          now by before: less than 1 is faster
   wall         the same for wall time: the median of the ratios of the rounds
@@ -37,7 +38,7 @@ from lab.setups import KMEANS_RUNS, SEARCHES, samples_of
 WORK, FEWEST, MOST = 4e8, 20, 1000
 COLUMNS = (
     Column("problem", "setup"),
-    Column("offspring", "offspring"),
+    Column("solutions", "solutions"),
     Column("before", "before_s", "{:.2f} s"),
     Column("now", "now_s", "{:.2f} s"),
     Column("CPU", "cpu", "{:.3f}x"),
@@ -90,14 +91,21 @@ def compare(
     np.save(path, X)
     request = {"samples": str(path), "clusters": m, "offspring": offspring_for(X, m)}
     answers: dict[int, list[tuple[Answer, Answer]]] = {seed: [] for seed in range(seeds)}
+    most = {seed: fewest_solutions(versions, {**request, "seed": seed}) for seed in answers}
     for number in range(rounds):
         # The first of a pair may find another machine than the second.
         turn = -1 if number % 2 else 1
         for seed, pairs in answers.items():
-            found = [version.search({**request, "seed": seed}) for version in versions[::turn]]
+            asked = {**request, "seed": seed, "solutions": most[seed]}
+            found = [version.search(asked) for version in versions[::turn]]
             before, now = found[::turn]
             pairs.append((before, now))
     return {"setup": setup, **summary(answers)}
+
+
+def fewest_solutions(versions: Sequence[Version], request: dict[str, Any]) -> int:
+    """Return the number of solutions with which one of the versions ends first."""
+    return min(int(version.search(request)["solutions"]) for version in versions)
 
 
 def offspring_for(X: Samples, m: int) -> int:
@@ -113,9 +121,9 @@ def summary(answers: dict[int, list[tuple[Answer, Answer]]]) -> dict[str, Any]:
     )
     pairs = [pair for of_seed in answers.values() for pair in of_seed]
     excess = max(now["inertia"] / before["inertia"] - 1.0 for before, now in pairs)
-    same = all(before[key] == now[key] for before, now in pairs for key in ("inertia", "offspring"))
+    same = all(before["inertia"] == now["inertia"] for before, now in pairs)
     return {
-        "offspring": pairs[0][1]["offspring"],
+        "solutions": pairs[0][1]["solutions"],
         "before_s": before / len(answers),
         "now_s": now / len(answers),
         "cpu": now / before,
