@@ -2,8 +2,9 @@
 
 Each line of the input is a request in JSON: ``samples``, the path of an NPY file, ``clusters``,
 ``offspring`` (null for ``HGMeans.fast``) and ``seed``, and perhaps ``limit``, CPU seconds of a fit
-at most, and ``solutions``, how many are made at most. Each is answered by a line with the CPU and wall seconds of the fit, and what came out of
-it. ``steps`` are its improvements, each with the CPU seconds until then.
+at most, and ``solutions``, how many are made at most. Each is answered by a line with the CPU and
+wall seconds of the fit, and what came out of it. ``steps`` are its improvements, each with the CPU
+seconds until then.
 """
 
 from __future__ import annotations

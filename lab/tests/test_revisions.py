@@ -91,7 +91,7 @@ def test_another_package_than_the_one_asked_for_is_refused(tmp_path):
 
 
 def answer(cpu, wall, inertia=1.0):
-    return {"cpu": cpu, "wall": wall, "inertia": inertia, "offspring": 7}
+    return {"cpu": cpu, "wall": wall, "inertia": inertia, "solutions": 7}
 
 
 def test_times_are_the_least_of_all_rounds():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -15,8 +17,10 @@ from evomeans.engines.constrained.transport import fill_soon
 from evomeans.engines.cpu import engine as cpu_engine
 from evomeans.engines.cpu import order
 from evomeans.engines.cpu.engine import CpuEngine
+from evomeans.engines.cpu.hartigan import visit
 from evomeans.engines.cpu.kernels import PLAIN, Move
 from evomeans.engines.cpu.refine import refine
+from evomeans.engines.cpu.samples import sparse_part, sparse_rows
 from evomeans.engines.cpu.seeding import Candidates, seed
 from evomeans.engines.cpu.threads import ABANDONED
 from evomeans.engines.cpu.workspace import Workspace
@@ -106,6 +110,46 @@ def test_the_kernels_look_at_the_barrier() -> None:
     samples = workspace._addresses[0]
     workspace._kernels.entry(refine)(samples, *[address_of(found)] * 2, *shared, 0, 1)
     assert_array_equal(found.state.labels, 4)
+
+
+def test_single_moves_end_with_no_mark_left() -> None:
+    """Of marked samples, an abandoned refinement moves none."""
+    engine = CpuEngine(X)
+    workspace = engine._workspace(4)
+    found = engine._new_solution(4)
+    workspace.run(found, found, engine.frame.encode(X[:4]), Move(steps=1))
+    samples, scratch, centers = workspace.samples, workspace.scratch, workspace.centers
+    before = found.state.labels.copy()
+    scratch.marks[:] = 1
+    visit(samples, found.state, centers, scratch)
+    assert (found.state.labels != before).any()
+    before = found.state.labels.copy()
+    scratch.marks[:] = 1
+    workspace.team.barrier[ABANDONED] = 1
+    visit(samples, found.state, centers, scratch)
+    assert_array_equal(found.state.labels, before)
+    assert not scratch.marks.any()
+
+
+def test_sparse_rows_are_taken_in_block_by_block(monkeypatch) -> None:
+    """The same samples as at once; what is asked between blocks ends it."""
+    rows = csr_matrix(np.where(RNG.random((500, 40)) < 0.1, RNG.normal(size=(500, 40)), 0.0))
+    whole = order.neighbour_order(rows, 64)
+    monkeypatch.setattr(order, "AT_ONCE", 100)
+    blocks = list(order.row_blocks(rows.indptr))
+    assert_array_equal(np.concatenate([np.arange(500)[part] for part in blocks]), np.arange(500))
+    assert len(blocks) > 10
+    asked = []
+    assert_array_equal(order.neighbour_order(rows, 64, 1, lambda: asked.append(1)), whole)
+    found = sparse_part(rows, whole, lambda: asked.append(1))
+    assert len(asked) > 2 * len(blocks) - 2
+    assert (found != rows[whole]).nnz == 0
+    assert_array_equal(found.indices, rows[whole].indices)
+    held = sparse_rows(found, lambda: asked.append(1))
+    assert_allclose(held.squares, found.multiply(found).sum(axis=1), rtol=1e-14)
+    for take in (partial(sparse_part, rows, whole), partial(sparse_rows, rows)):
+        with pytest.raises(Abandoned):
+            take(Ends(5))
 
 
 @pytest.mark.parametrize("n_jobs", [1, 3])

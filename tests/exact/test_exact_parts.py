@@ -8,9 +8,10 @@ from proof_problems import brute_force
 
 from evomeans.exact import parts as module
 from evomeans.exact.cases import Limits
+from evomeans.exact.certify import attempt
 from evomeans.exact.parts import UselessError, anticlusters, by_parts, count_parts, estimated_bound
 from evomeans.exact.points import WeightedPoints
-from evomeans.exact.proofs import DirectProof, PartsProof, check_proof
+from evomeans.exact.proofs import DirectProof, Method, PartsProof, check_proof
 
 
 def problem(n: int, seed: int = 0) -> tuple[WeightedPoints, np.ndarray]:
@@ -33,6 +34,17 @@ def test_parts_have_nearly_the_means_of_the_whole() -> None:
         return float(middle.std(axis=0).sum())
 
     assert spread(parts) < 0.2 * spread(shuffled)
+
+
+def test_without_time_parts_are_dealt_and_not_balanced(monkeypatch) -> None:
+    """Their bounds are valid, and the proof is that of the separation."""
+    points, labels = problem(400)
+    monkeypatch.setattr(module, "exchange", lambda *_: pytest.fail("there is no time for this"))
+    parts = anticlusters(points, labels, 8, Limits(max_time=0.0))
+    assert np.bincount(parts).min() >= 48
+    found = attempt(points, 2, labels, Limits(max_time=0.0), method=Method.PARTS)
+    assert found.method == Method.SEPARATION
+    assert 0.0 <= found.lower <= points.inertia(labels)
 
 
 def test_cells_of_a_cluster_are_spread_evenly_too() -> None:

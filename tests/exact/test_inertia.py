@@ -7,7 +7,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from evomeans.exact.points import WeightedPoints, inertia_of_samples, labelled_inertia
+from evomeans.exact.points import (
+    WeightedPoints,
+    distinct_rows,
+    inertia_of_samples,
+    labelled_inertia,
+)
 
 
 def exact_inertia(values: np.ndarray, weights: np.ndarray, labels: np.ndarray) -> Fraction:
@@ -79,3 +84,13 @@ def test_a_cluster_of_copies_that_are_far_too_light_has_a_mean() -> None:
     found = inertia_of_samples(points, X, w, np.array([0, 0, 1, 1]))
     assert found.low <= 0.5e300 <= found.high
     assert found.error < 1e285
+
+
+def test_distinct_rows_are_those_of_numpy() -> None:
+    rng = np.random.default_rng(0)
+    for n, d in rng.integers([1, 1], [30, 5], (300, 2)):
+        rows = rng.integers(-2, 3, (n, d)) + 0.0
+        values, places = np.unique(rows, axis=0, return_inverse=True)
+        found = distinct_rows(rows)
+        assert np.array_equal(found[0], values)
+        assert np.array_equal(found[1], places.ravel())

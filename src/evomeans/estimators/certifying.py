@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -141,10 +142,14 @@ def certify(
     from evomeans.exact.proofs import Method
 
     prepare()
+    limits = Limits(target, limit, progress=listener)
     points = WeightedPoints.of_samples(X, sample_weight)
     if points.n == 0:
         raise ValueError("sample_weight must not be zero for all samples.")
+    before = limits.seconds
     given = inertia_of_samples(points, X, sample_weight, labels)
+    # The certificate states another one.
+    limit -= limits.seconds - before
     if points.n > k or not points.is_whole:
         check_range(given.value)
     options: dict[str, Any] = {
@@ -157,7 +162,7 @@ def certify(
         "part_size": part_size,
     }
     with DeferredInterrupt() as interrupt, threadpool_limits(1):
-        limits = Limits(target, limit, lambda: interrupt.requested, listener)
+        limits = replace(limits, max_time=limit, interrupted=lambda: interrupt.requested)
         finding = attempt(points, k, points.labels_of_points(labels), limits, **options)
     if interrupt.requested:
         warnings.warn(

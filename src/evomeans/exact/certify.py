@@ -111,6 +111,8 @@ def attempt(
         return replace(separated, reason=TOO_WIDE)
     if method is None and separated.lower >= cutoff * (1 - limits.gap):
         return replace(separated, reason=SEPARATED)
+    if wanted is Method.PARTS and limits.expired():
+        return separated
     if wanted is Method.PARTS:
         found = by_parts(points, k, labels, limits, run, n_jobs, sampled_parts, part_size)
     else:

@@ -58,8 +58,7 @@ class WeightedPoints:
         weight_exponent = 0 if sample_weight is None else _exponent(given)
         counted = np.flatnonzero(given > 0)
         scaled = np.ldexp(given, -weight_exponent)
-        values, inverse = np.unique(X[counted], axis=0, return_inverse=True)
-        inverse = inverse.ravel()
+        values, inverse = distinct_rows(X[counted])
         counts = np.bincount(inverse)
         weights = sums_by(inverse, scaled[counted])
         heavy = weights >= LIGHTEST * weights.max(initial=0.0)
@@ -183,6 +182,23 @@ def outward(points: WeightedPoints, bound: float) -> float:
     return max(0.0, bound * (1 - relative_error(points)) - smallest_cost(points))
 
 
+def distinct_rows(rows: FloatArray) -> tuple[FloatArray, Integers]:
+    """Return the distinct rows in lexicographic order, and the place of every row among them.
+
+    As `numpy.unique` does; but columns after the first are compared only where that has ties.
+    """
+    order = np.argsort(rows[:, 0], kind="stable")
+    ascending = rows[order, 0]
+    is_tie = ascending[1:] == ascending[:-1]
+    tied = np.flatnonzero(np.append(is_tie, False) | np.append(False, is_tie))
+    order[tied] = order[tied][np.lexsort(rows[order[tied]].T[::-1])]
+    ordered = rows[order]
+    is_new = np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))[: len(rows)]
+    places = np.empty(len(rows), np.int64)
+    places[order] = np.cumsum(is_new) - 1
+    return ordered[is_new], places
+
+
 def sums_by(labels: Integers, values: FloatArray, count: int = 0) -> FloatArray:
     """Sum the values of every label."""
     return np.bincount(labels, values, count).astype(np.float64)
@@ -220,7 +236,7 @@ def _shifted(values: FloatArray) -> FloatArray:
     """
     if len(values) == 0:
         return values
-    middle = np.sort(values, axis=0)[len(values) // 2]
+    middle = np.partition(values, len(values) // 2, axis=0)[len(values) // 2]
     found = values - middle
     part = found - values
     error = (values - (found - part)) + (-middle - part)

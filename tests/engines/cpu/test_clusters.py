@@ -51,6 +51,7 @@ from evomeans.engines.cpu.swaps.search import (
     list_fresh,
     swap,
 )
+from evomeans.engines.cpu.threads import ABANDONED
 from evomeans.engines.protocol import Order
 from oracles import squared_distances
 from problems import make_samples, make_weights
@@ -493,4 +494,19 @@ def test_clusters_wait_in_a_queue_each_at_most_once(orders) -> None:
         assert set(np.flatnonzero(undo.is_waiting)) == set(queue)
     assert undo.changed[: undo.numbers[CHANGED]].tolist() == changed
     take_back(case.samples, clusters, undo)
+    assert_closed(undo)
+
+
+def test_a_swap_of_an_abandoned_refinement_is_given_up_and_taken_back() -> None:
+    rng = np.random.default_rng(0)
+    case = filled(make_samples("normal", 200, 2, np.float64, rng), None, 6, rng)
+    samples, clusters, undo = case.samples, case.clusters, case.undo
+    before = everything(clusters)
+    change = dissolve(samples, clusters, undo, 0, find_neighbours(samples, clusters, undo, 0))
+    undo.group[0], undo.numbers[GROUP] = members(clusters, 1)[0], 1
+    change += begin_cluster(samples, clusters, undo, 0)
+    undo.barrier[ABANDONED] = 1
+    assert move_samples(samples, clusters, undo, change) == np.inf
+    take_back(samples, clusters, undo)
+    assert everything(clusters) == before
     assert_closed(undo)

@@ -284,6 +284,7 @@ def visit(samples: Samples, state: State, centers: Centers, scratch: Scratch) ->
     * ``scratch``: ``largest_move`` says whether anything has moved. ``marks`` are zero in the end.
     """
     exact, before, marks = centers.exact, centers.before, scratch.marks
+    barrier = scratch.barrier
     for j in range(exact.shape[0]):
         centers.changed[j] = 0
         for t in range(exact.shape[1]):
@@ -292,6 +293,8 @@ def visit(samples: Samples, state: State, centers: Centers, scratch: Scratch) ->
     for row in range(marks.shape[0]):
         if marks[row] != 0:
             marks[row] = 0
+            if barrier[ABANDONED] != 0:
+                continue
             i = np.int64(samples.places[row])
             target = best_move(samples, state, centers, i)
             if target >= 0:

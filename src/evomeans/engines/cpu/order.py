@@ -15,7 +15,8 @@ Buckets then fit into the cache of a core, and threads put them into order
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,7 +54,7 @@ def neighbour_order(
     * ``check``: called from time to time; it raises an error if the order is not needed any more.
     """
     is_dense = isinstance(X, np.ndarray)
-    points = sketch(X) if not is_dense else leading(X, check) if is_wide(X) else X
+    points = sketch(X, check) if not is_dense else leading(X, check) if is_wide(X) else X
     order = np.arange(len(points), dtype=np.uint32)
     sort_part(points, order, width, n_jobs, check)
     return order
@@ -87,10 +88,22 @@ def sort_part(
     )
 
 
-def sketch(X: Any) -> NDArray[np.float64]:
+def sketch(X: Any, check: Callable[[], None]) -> NDArray[np.float64]:
     """Project sparse rows onto a few random directions, which nearly keeps their distances."""
     directions = np.random.default_rng(0).standard_normal((X.shape[1], SKETCH))
-    return np.asarray(X @ directions, dtype=np.float64)
+    found = np.empty((X.shape[0], SKETCH))
+    for part in row_blocks(X.indptr):
+        check()
+        found[part] = X[part] @ directions
+    return found
+
+
+def row_blocks(starts: NDArray[Any]) -> Iterator[slice]:
+    """Divide the rows of a CSR matrix, by its ``indptr``, into runs of about AT_ONCE values."""
+    ends = np.searchsorted(starts, np.arange(AT_ONCE, starts[-1], AT_ONCE))
+    cuts = np.unique([0, *ends, len(starts) - 1])
+    for first, last in pairwise(cuts):
+        yield slice(first, last)
 
 
 def is_wide(X: NDArray[Any]) -> bool:

@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.bounds import MORE
 from evomeans.engines.cpu.layout import Rows, Samples, SparseRows, aligned, count_tiles
-from evomeans.engines.cpu.order import AT_ONCE, neighbour_order, ordered_rows
+from evomeans.engines.cpu.order import AT_ONCE, neighbour_order, ordered_rows, row_blocks
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.frame import Frame, column_scales, is_sparse, limb_bits
 from evomeans.engines.protocol import Abandoned
@@ -78,9 +78,12 @@ def encode_samples(
     check()
     rows: Any
     if is_sparse(X):
-        rows = sparse_rows(encoded[order])
+        rows = sparse_rows(sparse_part(encoded, order, check) if in_order else encoded, check)
         extents = np.zeros(n_features)
-        np.maximum.at(extents, rows.columns, np.abs(rows.values))
+        for first in range(0, len(rows.values), AT_ONCE):
+            check()
+            part = slice(first, first + AT_ONCE)
+            np.maximum.at(extents, rows.columns[part], np.abs(rows.values[part]))
         tiles, middles, squares, radii = sparse_tiles(rows)
         roundoff = 8 * UNIT
     else:
@@ -187,11 +190,28 @@ def scale_sparse(X: Any, frame: Frame) -> Any:
     return csr_array((values, X.indices, X.indptr), shape=X.shape)
 
 
-def sparse_rows(X: Any) -> SparseRows:
+def sparse_part(X: Any, chosen: NDArray[Any], check: Callable[[], None]) -> Any:
+    """Return some rows of a CSR matrix, as ``X[chosen]`` does at once."""
+    starts = np.zeros(len(chosen) + 1, X.indptr.dtype)
+    np.cumsum(np.diff(X.indptr)[chosen], out=starts[1:])
+    values, columns = np.empty(starts[-1], X.dtype), np.empty(starts[-1], X.indices.dtype)
+    for part in row_blocks(starts):
+        check()
+        found = X[chosen[part]]
+        entries = slice(starts[part.start], starts[part.stop])
+        values[entries], columns[entries] = found.data, found.indices
+    return csr_array((values, columns, starts), shape=(len(chosen), X.shape[1]))
+
+
+def sparse_rows(X: Any, check: Callable[[], None] = lambda: None) -> SparseRows:
     """Convert a scaled CSR matrix for the kernels."""
-    squares = np.zeros(X.shape[0])
-    members = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    np.add.at(squares, members, X.data.astype(np.float64) ** 2)
+    squares = np.empty(X.shape[0])
+    for part in row_blocks(X.indptr):
+        check()
+        starts = X.indptr[part.start : part.stop + 1]
+        members = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        values = X.data[starts[0] : starts[-1]].astype(np.float64)
+        squares[part] = np.bincount(members, values * values, len(starts) - 1)
     # The arrays for the centres are allocated when their number is known.
     none = np.zeros(0), np.zeros((0, 0))
     return SparseRows(X.indptr.copy(), X.indices.copy(), X.data, squares, *none)

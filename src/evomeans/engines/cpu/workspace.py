@@ -218,7 +218,7 @@ class Workspace:
 
     @cached_property
     def _diary(self) -> UndoLog:
-        return UndoLog.allocate(len(self.samples.order), *self.target.shape)
+        return UndoLog.allocate(len(self.samples.order), *self.target.shape, self.team.barrier)
 
     def better_parts(
         self, first: tuple[NDArray[Any], FloatArray], second: tuple[NDArray[Any], FloatArray]

@@ -119,6 +119,7 @@ class UndoLog(NamedTuple):
       (SUCCESSES).
     * ``random`` (1,): state of the generator, see
       :func:`~evomeans.engines.cpu.swaps.search.uniform`.
+    * ``barrier``: that of the threads, which says whether the refinement is abandoned.
     """
 
     queue: NDArray[np.int32]
@@ -140,9 +141,16 @@ class UndoLog(NamedTuple):
     is_fresh: NDArray[np.uint8]
     numbers: NDArray[np.int64]
     random: NDArray[np.uint64]
+    barrier: NDArray[np.int64]
 
     @classmethod
-    def allocate(cls, n_samples: int, n_clusters: int, n_features: int) -> UndoLog:
+    def allocate(
+        cls,
+        n_samples: int,
+        n_clusters: int,
+        n_features: int,
+        barrier: NDArray[np.int64] | None = None,
+    ) -> UndoLog:
         """Allocate the arrays. A swap that moves samples more than about 2n times is given up."""
         most = 2 * n_samples + 64
         return cls(
@@ -165,6 +173,7 @@ class UndoLog(NamedTuple):
             is_fresh=np.zeros(n_clusters, np.uint8),
             numbers=np.zeros(7, np.int64),
             random=np.zeros(1, np.uint64),
+            barrier=np.zeros(16, np.int64) if barrier is None else barrier,
         )
 
 

@@ -40,6 +40,7 @@ from evomeans.engines.cpu.swaps.means import (
     set_mean,
     square_to,
 )
+from evomeans.engines.cpu.threads import ABANDONED
 from evomeans.engines.rules import WORTHWHILE
 from evomeans.typing import FloatArray, Index
 
@@ -290,7 +291,7 @@ def move_samples(samples: Samples, clusters: Clusters, undo: UndoLog, change: fl
         farthest = undo.neighbour_keys[RANGE - 1] if count == RANGE else np.inf
         change += move_members_out(samples, clusters, undo, j, count)
         change += move_members_in(samples, clusters, undo, j, farthest)
-        if is_full(undo):
+        if is_full(undo) or undo.barrier[ABANDONED] != 0:
             return np.inf
     return change
 
