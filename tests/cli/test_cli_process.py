@@ -23,6 +23,17 @@ FOREVER = ["--max-offspring", "1000000000", "--n-iter-no-change", "1000000000"]
 HEAVY = {"numpy", "scipy", "sklearn", "numba", "polars", "pyarrow", "matplotlib", "jinja2"}
 
 
+@pytest.fixture(autouse=True)
+def _signals_end_processes():
+    """Also if the tests run under nohup, which processes inherit."""
+    if os.name == "nt":
+        yield
+        return
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["fit", "--help"], ["fit", "x.csv"]])
 def test_help_loads_nothing_heavy(arguments):
     """So it answers at once; a mistake in the command does too."""
