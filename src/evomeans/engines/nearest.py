@@ -91,11 +91,7 @@ def distances(X: Any, centers: FloatArray, frame: Frame, n_threads: int = 1) -> 
 
 
 def inertia(
-    X: Any,
-    sample_weight: FloatArray | None,
-    centers: FloatArray,
-    frame: Frame,
-    n_threads: int = 1,
+    X: Any, sample_weight: FloatArray | None, centers: FloatArray, frame: Frame, n_threads: int = 1
 ) -> float:
     """Sum up the weighted squared distances to the closest centres, in data units.
 
@@ -188,10 +184,7 @@ def answers_in(
 
 
 def answers(
-    X: Any,
-    places: slice | Indices,
-    scorer: Scorer,
-    answer: Callable[[Scorer, Block], Answer],
+    X: Any, places: slice | Indices, scorer: Scorer, answer: Callable[[Scorer, Block], Answer]
 ) -> list[Answer]:
     """Answer for a block; for samples far outside of the frame in another frame, and apart."""
     block = scorer.block(X[places], places)

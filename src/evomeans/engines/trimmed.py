@@ -211,12 +211,7 @@ class TrimmedEngine(ModelEngine):
     """
 
     def __init__(
-        self,
-        X: NDArray[Any],
-        sample_weight: FloatArray | None,
-        trimmed: float,
-        *,
-        n_jobs: int = 1,
+        self, X: NDArray[Any], sample_weight: FloatArray | None, trimmed: float, *, n_jobs: int = 1
     ) -> None:
         weights = np.ones(len(X)) if sample_weight is None else sample_weight
         super().__init__(weights, Frame.around(X), n_jobs)

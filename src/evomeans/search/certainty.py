@@ -56,11 +56,7 @@ class SearchEvidence(NamedTuple):
     def features(self) -> tuple[float, ...]:
         """What the logit is linear in."""
         ripeness = min(1.0, self.waited / RIPE)
-        return (
-            math.log(self.n_starts),
-            math.log(SOON + self.lateness),
-            math.log(SOON + ripeness),
-        )
+        return (math.log(self.n_starts), math.log(SOON + self.lateness), math.log(SOON + ripeness))
 
 
 def gather(history: Sequence[OffspringRecord], patience: int, tolerance: float) -> SearchEvidence:

@@ -43,20 +43,16 @@ class Founding(Protocol):
     @property
     def name(self) -> str:
         """What the record calls it."""
-        ...
 
     @property
     def needs(self) -> frozenset[Ability]:
         """Abilities that the engine must have."""
-        ...
 
     def draw(self, n_samples: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:
         """Draw the random numbers of one founder."""
-        ...
 
     def place(self, engine: Engine, draws: Sequence[FloatArray]) -> list[FloatArray]:
         """Turn the numbers of several founders into their centres."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -293,11 +293,7 @@ class Tree(NamedTuple):
 
 
 def ordered_rows(
-    X: NDArray[Any],
-    frame: Frame,
-    width: int,
-    n_jobs: int,
-    check: Callable[[], None] = lambda: None,
+    X: NDArray[Any], frame: Frame, width: int, n_jobs: int, check: Callable[[], None] = lambda: None
 ) -> tuple[NDArray[np.uint32], NDArray[Any]]:
     """Return the order in which runs of ``width`` rows are neighbours, and the rows in the frame.
 

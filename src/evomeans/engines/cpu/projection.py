@@ -47,11 +47,7 @@ def project(
 
 
 def cluster_means(
-    X: NDArray[Any],
-    weights: FloatArray | None,
-    frame: Frame,
-    labels: Labels,
-    others: FloatArray,
+    X: NDArray[Any], weights: FloatArray | None, frame: Frame, labels: Labels, others: FloatArray
 ) -> FloatArray:
     """Return the means of clusters in the frame; of those without weight, the others.
 
