@@ -50,11 +50,8 @@ class Abandoned(Exception):  # noqa: N818
 class Abandonable:
     """What an engine inherits that calls :meth:`check_abandoned` between steps of a refinement.
 
-    Attributes
-    ----------
-    stop : (1,) array
-        Not zero while the engine is abandoned, for kernels that take long. Copies of an engine
-        share it: workers are abandoned together.
+    ``stop[0]`` is not zero while the engine is abandoned, for kernels that take long. Copies of an
+    engine share it: workers are abandoned together.
     """
 
     is_abandoned: bool = False
@@ -141,10 +138,6 @@ NOWHERE = np.empty((0, 0))
 """The centres of an order that is not placed yet."""
 
 
-def _nowhere() -> FloatArray:
-    return NOWHERE
-
-
 # Checkpoints store orders that are placed.
 OF_PLACING = {"is_stored": False}
 
@@ -197,7 +190,7 @@ class Order:
         Uniform numbers: one for each cluster of a child, or what the founding has drawn.
     """
 
-    centers: FloatArray = field(default_factory=_nowhere)
+    centers: FloatArray = field(default_factory=lambda: NOWHERE)
     alpha: float = 1.0
     quantile: float = 0.5
     removed: int = -1
@@ -211,7 +204,7 @@ class Order:
     crossovers: Sequence[Any] = ()
     divides: bool = field(default=False, metadata=OF_PLACING)
     founding: Any = None
-    numbers: FloatArray = field(default_factory=_nowhere, metadata=OF_PLACING)
+    numbers: FloatArray = field(default_factory=lambda: NOWHERE, metadata=OF_PLACING)
 
     def placed(self, centers: FloatArray, made_by: str, **changes: Any) -> Order:
         """Return the order with centres, and without what they were made of."""

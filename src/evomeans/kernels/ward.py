@@ -38,18 +38,10 @@ class MergingArrays(NamedTuple):
     """Working memory for n clusters with d features.
 
     * ``shares`` (n,): the weights divided by the heaviest; modified.
-    * ``lowest``, ``nearest``, ``origin`` and ``names`` (n,).
     * ``stop`` (1,): with more than MOST_KEPT clusters, merging ends soon after another thread sets
       it. The result is undefined then.
-
-    For up to MOST_KEPT clusters:
-
-    * ``costs`` (n, n).
-
-    For more, see :func:`~evomeans.kernels.ward.merge_many`:
-
-    * ``means`` (n, d).
-    * ``near`` and ``near_costs`` (n, N_NEAR), ``beyond``, ``changed`` and ``looked`` (n,).
+    * ``costs`` (n, n): for up to MOST_KEPT clusters. All that follows is for more of them, see
+      :func:`merge_many`.
     """
 
     shares: FloatArray
@@ -70,12 +62,10 @@ class MergingArrays(NamedTuple):
     def allocate(cls, n: int, n_features: int, stop: Integers | None = None) -> MergingArrays:
         """Allocate the arrays; without ``stop`` there is none."""
         few, many = (n, 0) if n <= MOST_KEPT else (0, n)
+        shares, lowest = np.empty((2, n))
+        nearest, origin, names = np.empty((3, n), np.intp)
         return cls(
-            shares=np.empty(n),
-            lowest=np.empty(n),
-            nearest=np.empty(n, np.intp),
-            origin=np.empty(n, np.intp),
-            names=np.empty(n, np.intp),
+            *(shares, lowest, nearest, origin, names),
             stop=np.zeros(1, np.int64) if stop is None else stop,
             costs=np.empty((few, few)),
             means=np.empty((many, n_features)),
@@ -124,9 +114,8 @@ def write_merged(
 ) -> None:
     """Write down the clusters that are left; see :func:`merge`.
 
-    * ``origin`` (n,), in and out: of a cluster that was absorbed, the one that absorbed it; of the
-      others, themselves.
-    * ``places`` (n,): working memory.
+    ``origin`` (n,) is, of a cluster that was absorbed, the one that absorbed it; of the others,
+    themselves. ``places`` (n,) is working memory.
     """
     n, k, d, count = centers.shape[0], merged.shape[0], centers.shape[1], 0
     for i in range(n):
@@ -165,13 +154,11 @@ def unite_equal(
     Two parents have most of their centres in common, and what follows takes longer than in
     proportion to the number of clusters.
 
-    * ``centers`` (n, d)
     * ``shares`` (n,), in and out: weights of the clusters, and then of those that are left, one
       after the other.
     * ``origin`` (n,), out: of a cluster that is absorbed, the one that absorbs it; of the others,
       themselves.
     * ``names`` (n,), out: the clusters that are left.
-    * ``sums`` (n,): working memory.
 
     Returns how many are left.
     """
@@ -216,14 +203,10 @@ def cheapest(
 ) -> None:
     """Set the costs of merging any two clusters, and the cheapest merger of each cluster.
 
-    * ``centers`` (n, d)
-    * ``names`` (n,): the rows of ``centers`` that are clusters, and ``count`` of them. All that
-      follows is in this order.
-    * ``weights`` (n,): all positive, and none above n.
-    * ``costs`` (n, n), out: FORBIDDEN for a cluster with itself.
-    * ``nearest`` (n,), out: the other cluster of the cheapest merger; the first if there are
-      several.
-    * ``lowest`` (n,), out: its cost.
+    The first ``count`` of ``names`` (n,) are the rows of ``centers`` that are clusters. All that
+    follows is in this order: ``weights`` (n,), positive and not above n; ``costs`` (n, n),
+    FORBIDDEN for a cluster with itself; ``nearest`` and ``lowest`` (n,), the other cluster of the
+    cheapest merger, the first if there are several, and its cost.
     """
     for i in range(count):
         costs[i, i] = FORBIDDEN
@@ -248,11 +231,8 @@ def merge_cheapest(
     """Merge the two clusters whose union costs least. The one with the lower index becomes it.
 
     The union is not nearer to a third cluster than the nearer of the two was. So only clusters
-    whose nearest was one of the two have to search again.
-
-    * ``costs``, ``names``, ``count``, ``weights``, ``nearest`` and ``lowest``: as in
-      :func:`cheapest`; all but the names are modified.
-    * ``origin`` (n,), in and out: of a cluster that is absorbed, the one that absorbs it.
+    whose nearest was one of the two have to search again. The arguments are those of
+    :func:`cheapest` and :func:`write_merged`.
     """
     one = position(lowest, minimum(lowest, count))
     other = nearest[one]

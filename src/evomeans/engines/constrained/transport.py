@@ -183,12 +183,9 @@ def transport(
 ) -> bool:
     """Assign samples at the least total cost.
 
-    * ``costs`` (n, k): what sample i costs in cluster j.
     * ``items`` (f,): the samples to assign; the others keep their labels, and count nothing.
     * ``low`` and ``high`` (k,): how many of them each cluster must and may have.
-    * ``labels`` (n,), out
     * ``state``: prices to begin with, in and out: those of a similar problem save most of the work.
-    * ``heaps``: working memory for f samples.
 
     Returns False if the limits leave no assignment, or if it was stopped.
     """
@@ -221,11 +218,8 @@ def fill_soon(
 ) -> None:
     """Assign samples one after the other to the cheapest cluster that limits leave them.
 
-    The limits must leave an assignment. A cluster may have more than it must as long as there are
-    more samples left than all clusters still must have.
-
-    * ``costs``, ``items`` and ``labels``: as in :func:`transport`.
-    * ``low`` and ``high`` (k,): used up: how many samples each cluster must and may still have.
+    The limits must leave an assignment, and are used up. A cluster may have more than it must as
+    long as there are more samples left than all clusters still must have.
     """
     k = costs.shape[1]
     spare = items.shape[0]
@@ -460,20 +454,9 @@ def shift(
 
 
 def assign_within(costs: FloatArray, low: Integers, high: Integers) -> Labels:
-    """Assign samples at the least total cost; the limits must leave an assignment.
-
-    * ``costs`` (n, k): what each sample costs in each cluster.
-    * ``low`` and ``high`` (k,): how many samples clusters must and may have.
-    """
+    """Assign all samples at the least total cost; the limits must leave an assignment."""
     n, k = costs.shape
-    labels = np.empty(n, np.int64)
-    transport(
-        np.ascontiguousarray(costs),
-        np.arange(n),
-        low,
-        np.minimum(high, n),
-        labels,
-        Flow.allocate(k),
-        Heaps.allocate(n, k),
-    )
+    costs, labels = np.ascontiguousarray(costs), np.empty(n, np.int64)
+    memory = Flow.allocate(k), Heaps.allocate(n, k)
+    transport(costs, np.arange(n), low, np.minimum(high, n), labels, *memory)
     return labels.astype(np.int32)

@@ -225,14 +225,12 @@ BATCH = 25
 MANY_VALUES, SMALL_BATCH = 2**28, 5
 
 
+@dataclass(eq=False)
 class Trace:
     """The handle of a refined solution: its name, under which workers may still know it."""
 
-    __slots__ = ("__weakref__", "engine", "name")
-
-    def __init__(self, engine: str, name: int) -> None:
-        self.engine = engine
-        self.name = name
+    engine: str
+    name: int
 
 
 class DaskEngine(PlainKMeans):
