@@ -296,18 +296,7 @@ def blank_samples(X: Any) -> Samples:
     """Return samples of the types that those of ``X`` will have."""
     if is_sparse(X):
         return encode_samples(X[:1], None, frame_for(X[:1], None), in_order=False)
-    index = np.zeros(1, np.uint32)
-    return Samples(
-        rows=np.zeros((1, 1), X.dtype),
-        order=index,
-        places=index,
-        weights=np.zeros(0),
-        tiles=np.zeros((1, WIDTH), np.float32),
-        middles=np.zeros((1, 1)),
-        squares=np.zeros((1, WIDTH), np.float32),
-        radii=np.zeros(1, np.float32),
-        weight_unit=1.0,
-        roundoff=np.float32(0.0),
-        scales=np.zeros(2),
-        limb=1.0,
-    )
+    rows, index = np.zeros((1, 1), X.dtype), np.zeros(1, np.uint32)
+    tile, radii = np.zeros((1, WIDTH), np.float32), np.zeros(1, np.float32)
+    tiles = tile, np.zeros((1, 1)), tile, radii
+    return Samples(rows, index, index, np.zeros(0), *tiles, 1.0, np.float32(0.0), np.zeros(2), 1.0)

@@ -127,33 +127,14 @@ def make_offspring(
             made_by = NO_CHILD
         is_second[0] = False
     else:
-        call_at(
-            addresses[CROSS],
-            first.centers,
-            second.centers,
-            arrays.coins,
-            child,
-            way == BY_SQUARES,
-            arrays.matching,
-            is_second,
-        )
+        parents = first.centers, second.centers, arrays.coins
+        call_at(addresses[CROSS], *parents, child, way == BY_SQUARES, arrays.matching, is_second)
     scratch.numbers[MADE_BY] = made_by
     if made_by == NO_CHILD or scratch.barrier[ABANDONED] != 0:
         return
-    call_at(
-        addresses[REFINE],
-        samples,
-        second if is_second[0] else first,
-        found,
-        centers,
-        scratch,
-        clusters,
-        undo,
-        momentum,
-        instructions,
-        np.int64(0),
-        np.int64(1),
-    )
+    parent = second if is_second[0] else first
+    shared = centers, scratch, clusters, undo, momentum, instructions
+    call_at(addresses[REFINE], samples, parent, found, *shared, np.int64(0), np.int64(1))
 
 
 @jit
@@ -165,15 +146,8 @@ def take_better_parts(
     The child is the solution of which more is left, with centres of the other in some places.
     """
     parts, k = arrays.parts, child.shape[0]
-    call_at(
-        arrays.addresses[PARTS],
-        samples,
-        first.state.labels,
-        first.centers,
-        second.state.labels,
-        second.centers,
-        parts,
-    )
+    one, other = (first.state.labels, first.centers), (second.state.labels, second.centers)
+    call_at(arrays.addresses[PARTS], samples, *one, *other, parts)
     if parts.is_better[0] == 0:
         return False
     n_gone = 0
@@ -220,15 +194,8 @@ def merge_centers(
         heaviest = max(heaviest, arrays.weights[j])
     for j in range(2 * k):
         arrays.merging.shares[j] = arrays.weights[j] / heaviest
-    call_at(
-        arrays.addresses[MERGE],
-        arrays.centers,
-        arrays.weights,
-        arrays.merged,
-        arrays.totals,
-        arrays.origins,
-        arrays.merging,
-    )
+    merged = arrays.merged, arrays.totals, arrays.origins
+    call_at(arrays.addresses[MERGE], arrays.centers, arrays.weights, *merged, arrays.merging)
     if arrays.merging.stop[0] != 0:
         return False
     # Origins ascend, so those of the first solution come first. The others fill the places left.

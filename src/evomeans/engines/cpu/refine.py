@@ -161,6 +161,7 @@ def refine(
     todo = instructions.record[0]
     state, inherit, steps, placed = found.state, todo.inherit, todo.steps, todo.placed
     power, assign, lead, swap = todo.power, todo.assign, todo.lead, todo.swap
+    shared = samples, state, centers, scratch
     if not inherit:
         forget(state, centers.weights.shape[0], thread, n_threads)
     if not inherit or parent.state.labels.ctypes.data != state.labels.ctypes.data:
@@ -174,53 +175,14 @@ def refine(
     while True:
         if lead != 0:
             # A single assignment; from there on there is momentum.
-            descend(
-                samples,
-                state,
-                centers,
-                scratch,
-                target,
-                drawn,
-                uniform,
-                power,
-                -1,
-                assign,
-                0,
-                thread,
-                n_threads,
-            )
+            descend(*shared, target, drawn, uniform, power, -1, assign, 0, thread, n_threads)
             if scratch.barrier[ABANDONED] != 0:
                 break
-            call_at(
-                lead,
-                samples,
-                state,
-                centers,
-                scratch,
-                momentum,
-                todo.least,
-                assign,
-                thread,
-                n_threads,
-            )
+            call_at(lead, *shared, momentum, todo.least, assign, thread, n_threads)
             if scratch.numbers[INERTIA] == np.inf or scratch.barrier[ABANDONED] != 0:
                 break
             target, drawn, uniform = centers.target, -1, 0.0
-        descend(
-            samples,
-            state,
-            centers,
-            scratch,
-            target,
-            drawn,
-            uniform,
-            power,
-            steps,
-            assign,
-            todo.move,
-            thread,
-            n_threads,
-        )
+        descend(*shared, target, drawn, uniform, power, steps, assign, todo.move, thread, n_threads)
         if swap == 0 or scratch.numbers[SWAPS] >= 0.0 or count_empty(centers.weights) > 0:
             break
         if scratch.barrier[ABANDONED] != 0:
