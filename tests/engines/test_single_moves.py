@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy.sparse import csr_array
@@ -15,16 +15,14 @@ from evomeans.engines import Order, create_engine
 from evomeans.engines.protocol import LocalSearch
 from limits import time_limit
 from oracles import assert_fixed_point, assert_same_bits, assert_true_state, largest_gain
-from problems import Problem, offspring, paired, problems
+from problems import Problem, offspring, paired, problems, without_shrinking
 
-without_shrinking = settings(phases=[Phase.explicit, Phase.generate])
 MOVES = LocalSearch(single_moves=True)
 MOVING = pytest.mark.parametrize("moving_engine", ["reference", "cpu"])
 
 
-@pytest.fixture(autouse=True)
-def _compiled(_compiled_kernels) -> None:
-    """Compile before the time limits of single examples begin to count."""
+# Compiled before the time limits of single examples begin to count.
+pytestmark = pytest.mark.usefixtures("_compiled_kernels")
 
 
 def moving(starts: list[Order]) -> list[Order]:

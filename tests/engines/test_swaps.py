@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
@@ -23,9 +23,15 @@ from oracles import (
     largest_gain,
     lowest_inertia,
 )
-from problems import Problem, make_samples, make_weights, offspring, paired, problems
-
-without_shrinking = settings(phases=[Phase.explicit, Phase.generate])
+from problems import (
+    Problem,
+    make_samples,
+    make_weights,
+    offspring,
+    paired,
+    problems,
+    without_shrinking,
+)
 
 
 @pytest.fixture(scope="module", autouse=True)

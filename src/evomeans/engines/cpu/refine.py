@@ -80,16 +80,6 @@ def copy_state(parent: State, state: State, thread: int, n_threads: int) -> None
             state.present[tile, j] = parent.present[tile, j]
 
 
-@jit
-def place_center(
-    samples: Samples, target: FloatArray, removed: int, place: int, thread: int, n_threads: int
-) -> None:
-    """Put a centre onto a sample, if it belongs to a thread's share of the centres."""
-    first, last = share(target.shape[0], thread, n_threads)
-    if first <= removed < last:
-        write_row(samples.rows, place, target, removed)
-
-
 @jit(inline=False)
 def conclude(samples: Samples, centers: Centers, found: Solution, is_limited: bool) -> None:
     """Write down the solution.
@@ -166,8 +156,9 @@ def refine(
         forget(state, centers.weights.shape[0], thread, n_threads)
     if not inherit or parent.state.labels.ctypes.data != state.labels.ctypes.data:
         begin(parent, state, centers, inherit, thread, n_threads)
-    if placed >= 0:
-        place_center(samples, centers.target, todo.gone, placed, thread, n_threads)
+    first, last = share(centers.target.shape[0], thread, n_threads)
+    if placed >= 0 and first <= todo.gone < last:
+        write_row(samples.rows, placed, centers.target, todo.gone)
     if thread == 0:
         scratch.numbers[ITERATIONS] = 0.0
         scratch.numbers[SWAPS] = -1.0
