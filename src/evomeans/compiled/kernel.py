@@ -29,9 +29,7 @@ LONGEST_WAIT = 120.0
 class Kernel(VariantDispatcher):
     """A function that is compiled on its first call from Python, or with the kernels that call it.
 
-    * ``options``: of Numba.
-    * ``choose``: returns the function to compile instead, for these types of the arguments.
-    * ``is_kept``: whether machine code is kept on disk.
+    ``is_kept`` says whether machine code is kept on disk; for the others see VariantDispatcher.
     """
 
     def __init__(

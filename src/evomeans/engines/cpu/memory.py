@@ -19,10 +19,7 @@ BYTES_PER_SAMPLE = 20
 class KeptSolution:
     """The handle of a refined solution.
 
-    * ``solution``: None once forgotten.
-    * ``labels``: those of a solution that was too large to be kept.
-    * ``memory``: the memory that keeps it.
-    * ``readers``: threads that are reading the solution.
+    The ``solution`` is None once forgotten; one that was too large to be kept has ``labels`` only.
     """
 
     __slots__ = ("__weakref__", "labels", "memory", "n_clusters", "readers", "solution")

@@ -43,16 +43,9 @@ class OffspringArrays(NamedTuple):
     * ``addresses`` (4,): of the kernels, as far as they are needed.
     * ``coins`` (k,): uniform numbers, one for each cluster.
     * ``is_second`` (1,): whether the child has most of its centres from the second solution.
-    * ``parts``: see :class:`~evomeans.engines.cpu.partition.Parts`.
 
-    * ``matching``: see :class:`~evomeans.kernels.matching.MatchingArrays`.
-
-    For merging, the clusters of both solutions, the result, and working memory; see
-    :func:`~evomeans.kernels.ward.merge`:
-
-    * ``centers`` (2k, d), ``weights`` (2k,).
-    * ``merged`` (k, d), ``totals``, ``origins`` (k,).
-    * ``merging``: see :class:`~evomeans.kernels.ward.MergingArrays`.
+    For merging, there are the clusters of both solutions, the result, and working memory; see
+    :func:`~evomeans.kernels.ward.merge`.
     """
 
     addresses: NDArray[np.int64]
@@ -106,12 +99,8 @@ def make_offspring(
 ) -> None:
     """Cross two solutions, relocate a centre of the child, and refine it.
 
-    * ``found``, out
-    * ``centers``, in and out
     * ``scratch``: ``numbers`` receives the results of :func:`~evomeans.engines.cpu.refine.refine`,
       and by which way the child was MADE_BY. NO_CHILD if merging finds a cluster without weight.
-    * ``clusters`` and ``undo``: for swaps; not read if there are none.
-    * ``momentum``: for momentum; not read if there is none.
     * ``instructions``, in and out: of the refinement. ``tries_parts`` says whether the better parts
       of both are taken, if that is better than either; no centre is relocated then. ``way`` is what
       to do otherwise, see :class:`~evomeans.engines.protocol.Way`.

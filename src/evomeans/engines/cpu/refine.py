@@ -140,12 +140,10 @@ def refine(
     * ``parent``: not read unless the instructions say ``inherit``.
     * ``found``, out: where the refinement ends. It may be the ``parent``, if that is what
       ``centers`` hold.
-    * ``centers``, in and out
     * ``scratch``: ``numbers`` receives the results: the INERTIA, the ITERATIONS of all K-means
       together, the number of SWAPS kept, −1 if none were tried, the inertia before them
       (UNSWAPPED), and how many clusters are EMPTY.
-    * ``clusters`` and ``undo``: for swaps; not read if there are none.
-    * ``momentum``: for momentum; not read if there is none.
+    * ``clusters`` and ``undo``: for swaps, and ``momentum``: not read if there are none.
     * ``instructions``: what to do. No swaps are tried if a cluster is empty.
     """
     todo = instructions.record[0]
@@ -255,11 +253,9 @@ def step(
 ) -> None:
     """Move the centres to ``centers.target`` and assign the samples to them, once.
 
-    * ``state``, in and out: True for ``centers.exact`` and consistent with ``centers.sums``, unless
-      ``fresh``.
-    * ``centers``, in and out
-    * ``fresh``: whether nothing is known of the samples. The sums are zero then.
-    * ``gone``: a centre that is moved NOWHERE instead; −1 for none.
+    The state is true for ``centers.exact`` and consistent with ``centers.sums``, unless nothing is
+    known of the samples (``fresh``). The sums are zero then. ``gone`` is a centre that is moved
+    NOWHERE instead; −1 for none.
     """
     if fresh:
         forget(state, centers.weights.shape[0], thread, n_threads)
