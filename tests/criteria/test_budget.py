@@ -61,9 +61,7 @@ def make_samples() -> tuple[FloatArray, FloatArray]:
     )
 
 
-def test_sums_of_some_samples_estimate_those_of_all(
-    samples: tuple[FloatArray, FloatArray],
-) -> None:
+def test_sums_of_some_samples_estimate_those_of_all(samples: tuple[FloatArray, FloatArray]) -> None:
     X, weights = samples
     weights[::3] = 0.0
     centers = {3: np.array([[0.0] * 3, [6.0] * 3, [12.0] * 3])}

@@ -9,11 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from evomeans import HGMeans, History, OffspringRecord
-from evomeans.plotting.search_plots import (
-    convergence_data,
-    floor_below,
-    population_data,
-)
+from evomeans.plotting.search_plots import convergence_data, floor_below, population_data
 
 
 def history_of(*rows: tuple[int, float, int], members: list[list[float]] | None = None) -> History:
@@ -36,14 +32,7 @@ def history_of(*rows: tuple[int, float, int], members: list[list[float]] | None 
 
 
 ROWS = (0, 130, 1), (0, 120, 2), (1, 110, 3), (2, 125, 2), (3, 100, 3), (4, 100, 4)
-MEMBERS = [
-    [130],
-    [130, 120],
-    [130, 120, 110],
-    [110, 120],
-    [110, 120, 100],
-    [110, 120, 100, 100],
-]
+MEMBERS = [[130], [130, 120], [130, 120, 110], [110, 120], [110, 120, 100], [110, 120, 100, 100]]
 SEARCH = history_of(*ROWS, members=MEMBERS)
 
 

@@ -11,12 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.exact.line_program import (
-    LARGEST_MAGNITUDE,
-    Segments,
-    best_starts,
-    segment_means,
-)
+from evomeans.exact.line_program import LARGEST_MAGNITUDE, Segments, best_starts, segment_means
 from evomeans.typing import FloatArray, Integers
 
 LIGHTEST_EXPONENT = -70

@@ -52,11 +52,7 @@ from evomeans.exact.plane_prices import (
     first_start,
     proven_bound,
 )
-from evomeans.exact.points import (
-    WeightedPoints,
-    kmeans,
-    relative_error,
-)
+from evomeans.exact.points import WeightedPoints, kmeans, relative_error
 from evomeans.typing import FloatArray, Integers
 
 GAP_MARGIN = 1e-9

@@ -104,10 +104,7 @@ def test_pairs_name_rows_of_the_file(tmp_path, file):
         read_pairs(pairs, table)
 
 
-@given(
-    hnp.arrays(np.float64, sizes, elements=st.floats(-100, 100)),
-    st.data(),
-)
+@given(hnp.arrays(np.float64, sizes, elements=st.floats(-100, 100)), st.data())
 def test_weights_count_like_copies(values, data):
     """Whole weights: mean and median are those of the values repeated."""
     weights = data.draw(hnp.arrays(np.int64, len(values), elements=st.integers(0, 4)))
