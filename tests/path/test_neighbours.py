@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from evomeans.engines.reference import ReferenceEngine
-from evomeans.path.neighbours import Grown, Merged, divide, divide_best, merge_pair, merging_costs
+from evomeans.path.search import Grown, Merged, divide, divide_best, merge_pair, merging_costs
 from evomeans.search.population import Individual
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from evomeans.engines import create_engine
 from evomeans.engines.protocol import Order
-from evomeans.path.neighbours import merge_pair
-from evomeans.path.search import PathOutcome, follow_path, learn
+from evomeans.path.search import PathOutcome, follow_path, learn, merge_pair
 from evomeans.path.state import Entry, Kind, PathSettings, PathState, Step
 from evomeans.search import SearchObserver, StopReason
 from evomeans.search.population import Individual
@@ -214,7 +213,7 @@ def test_an_interrupted_step_leaves_no_trace():
 def test_added_numbers_of_clusters_join_the_path():
     state, _, _ = followed(ks=[2, 3, 6])
     before = {k: state.entries[k].best.inertia for k in state.ks}
-    state.add_ks([4, 9])
+    state.ks = sorted([*state.ks, 4, 9])
     state, reason, records = followed(state=state)
     assert reason is StopReason.AGREEMENT
     assert sorted(state.entries) == [1, 2, 3, 4, 6, 9]

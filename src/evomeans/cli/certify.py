@@ -226,12 +226,15 @@ def verify_run(
     if folder is None:
         table = load_table(name, read, terminal, SampleOptions(weights=weights))
         X = np.asarray(table.X)
-        _verified(certificate, file, table, X)
     else:
         record = run_record(folder)
         model, treatment = certifiable_model(folder)
         table, X = samples_of_run(model, treatment, record, name, read, weights, terminal)
-        _verified(certificate, file, table, X)
+    try:
+        certificate.verify(X, table.weights)
+    except ValueError as error:
+        raise CommandError(f"{file} is not true of {table.name}: {error}") from error
+    if folder is not None:
         _check_statement(certificate, record.get("certificate"), folder / RECORD)
         kept = getattr(model, "certificate_", None)
         _check_statement(certificate, kept and certificate_to_meta(kept), folder / MODEL)
@@ -243,13 +246,6 @@ def verify_run(
     )
     terminal.result(shown, text)
     return ExitCode.DONE
-
-
-def _verified(certificate: Certificate, file: Path, table: Table, X: Any) -> None:
-    try:
-        certificate.verify(X, table.weights)
-    except ValueError as error:
-        raise CommandError(f"{file} is not true of {table.name}: {error}") from error
 
 
 def _check_statement(certificate: Certificate, stated: Any, path: Path) -> None:

@@ -77,7 +77,6 @@ class Gap(Criterion):
 class PrincipalBox:
     """The smallest box around samples whose sides are along their principal axes."""
 
-    # (d,).
     mean: FloatArray
     # (d, d). One in each row.
     axes: FloatArray
@@ -85,7 +84,6 @@ class PrincipalBox:
     low: FloatArray
     high: FloatArray
     n_samples: int
-    # Of the samples.
     dtype: np.dtype[Any]
 
     @classmethod
@@ -146,7 +144,9 @@ class PredictionStrength(Criterion):
             order = np.random.default_rng([evidence.seed, 1, number]).permutation(n)
             halves = [np.sort(order[: n // 2]), np.sort(order[n // 2 :])]
             train, test = (
-                evidence.search(X[half], of_rows(weights, half), ks, 2 * number + place)
+                evidence.search(
+                    X[half], None if weights is None else weights[half], ks, 2 * number + place
+                )
                 for place, half in enumerate(halves)
             )
             for k in ks:
@@ -211,11 +211,6 @@ class Instability(Criterion):
 def searchable(evidence: Evidence, n_samples: int) -> list[int]:
     """Return the numbers of clusters, but for 1, that fewer samples allow."""
     return [int(k) for k in evidence.k_values if 1 < k <= n_samples]
-
-
-def of_rows(weights: FloatArray | None, rows: NDArray[np.intp]) -> FloatArray | None:
-    """Return the weights of some rows."""
-    return None if weights is None else weights[rows]
 
 
 def closest(X: Any, centers: FloatArray) -> NDArray[np.intp]:

@@ -6,7 +6,6 @@ import math
 import os
 import time
 import warnings
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
@@ -293,7 +292,7 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
                 f"X has {X.shape[1]} features, and the path was fitted with {self.n_features_in_}."
             )
         check_most_clusters(wanted, X.shape[0])
-        self._state.add_ks(wanted)
+        self._state.ks = sorted({*self._state.ks, *wanted})
         every = tuple(sorted({*self.k_values_.tolist(), *wanted}))
         search = PathSearch(parameters, X, sample_weight, DeferredInterrupt())
         # The file, if there is one, has the path without the new numbers.
@@ -351,7 +350,13 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
         """Set the fitted attributes that follow from the solutions and the results."""
         self.k_values_ = np.array(known)
         self.inertias_ = self.results_["inertia"]
-        self.labels_ = _side_by_side([self._solutions[k].labels for k in known])
+        labels = [self._solutions[k].labels for k in known]
+        if is_dask(labels[0]):
+            import dask.array as da
+
+            self.labels_ = da.stack(labels, axis=1)
+        else:
+            self.labels_ = np.stack(labels, axis=1)
         self.cluster_centers_ = {k: self._solutions[k].centers for k in known}
         self.n_rediscoveries_ = self.results_["n_rediscoveries"]
         self.certainty_ = self.results_["certainty"]
@@ -522,12 +527,3 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
         state = dict(super().__getstate__())
         state.pop("_samples", None)
         return state
-
-
-def _side_by_side(columns: Sequence[Any]) -> Any:
-    """Put labels side by side; those in Dask stay lazy."""
-    if is_dask(columns[0]):
-        import dask.array as da
-
-        return da.stack(columns, axis=1)
-    return np.stack(columns, axis=1)

@@ -64,13 +64,6 @@ from evomeans.wording import (
     stop_text,
 )
 
-PAPER_FAST = {
-    "min_population": 5,
-    "max_population": 10,
-    "max_offspring": 500,
-    "n_iter_no_change": 50,
-}
-"""The paper's fast setting, for its own strategy."""
 # Offspring of a fast search at most, whatever the number of clusters, and for each of them.
 FAST_OFFSPRING, FAST_PER_CLUSTER = 40, 5
 
@@ -150,12 +143,13 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         >>> HGMeans.fast(20).max_offspring
         140
         """
-        setting: dict[str, Any] = dict(PAPER_FAST)
-        if parameters.get("strategy") not in (PAPER, PAPER.name):
+        setting: dict[str, Any] = {"min_population": 5, "max_population": 10}
+        if parameters.get("strategy") in (PAPER, PAPER.name):
+            setting |= {"max_offspring": 500, "n_iter_no_change": 50}
+        else:
             # What is not a number of clusters is left for fit to complain about.
             clusters = max(0, int(n_clusters)) if isinstance(n_clusters, Integral) else 0
             setting["max_offspring"] = FAST_OFFSPRING + FAST_PER_CLUSTER * clusters
-            del setting["n_iter_no_change"]
         return cls(n_clusters, **setting | parameters)
 
     def _is_consistent(self) -> bool:
@@ -181,7 +175,11 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
             settings = replace(parameters.settings, strategy=task.strategy)
             parameters = replace(parameters, settings=settings)
         init = check_init(self.init, k, task.rows.shape[1])
-        given = [*self._previous_solutions(k, task.rows.shape[1]), *init]
+        if self.warm_start and hasattr(self, "population_"):
+            check_warm_start(self.population_, k, task.rows.shape[1])
+            given = [*(member.centers for member in self.population_), *init]
+        else:
+            given = init
         settings = lowered(parameters.settings, task.constant)
         rng = generator_from(parameters.random_source)
         # All but the compilation of kernels counts as time of the search.
@@ -213,12 +211,11 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
                     spent=time.perf_counter() - began,
                     weigh=early.weigh if is_in_memory else None,
                 )
-            if early.solution is None:
-                is_final = has_no_time(result.stop_reason, engine, k)
-                solution = task.settle(engine, raised(result, task.constant).best, is_final)
-            else:
-                solution = early.solution
             result = raised(result, task.constant)
+            solution = early.solution
+            if solution is None:
+                is_final = has_no_time(result.stop_reason, engine, k)
+                solution = task.settle(engine, result.best, is_final)
             if result.stop_reason is StopReason.PROVEN_OPTIMAL and not solution.is_confirmed:
                 result = replace(result, stop_reason=StopReason.PRECISION)
             self._keep(features, engine.frame, result, solution)
@@ -246,13 +243,6 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
             print(f"[{type(self).__name__}] {said}", flush=True)
         return time.perf_counter() - began
 
-    def _previous_solutions(self, n_clusters: int, n_features: int) -> list[FloatArray]:
-        """Centres in data units with which a warm start begins."""
-        if not self.warm_start or not hasattr(self, "population_"):
-            return []
-        check_warm_start(self.population_, n_clusters, n_features)
-        return [member.centers for member in self.population_]
-
     def _checkpoint(
         self, engine: Engine, task: Task, parameters: Parameters, init: Sequence[FloatArray]
     ) -> Checkpoint | None:
@@ -262,11 +252,10 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         problem = describe_problem(
             engine, task.rows, task.weights, parameters.n_clusters, settings, init
         )
-        seed = source if isinstance(source, int) else None
         return Checkpoint(
             parameters.checkpoint,
             {**problem, **task.identity},
-            seed=seed,
+            seed=source if isinstance(source, int) else None,
             check_labels=task.check_labels,
         )
 
@@ -318,7 +307,13 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
             warnings.warn(
                 text + to_go_on(self.checkpoint), RuntimeWarning, stacklevel=4 + EXTRA_FRAMES
             )
-        self._warn_of_duplicates(solution, stacklevel=5 + EXTRA_FRAMES)
+        if solution.n_distinct < self.n_clusters:
+            warnings.warn(
+                f"Number of distinct clusters ({solution.n_distinct}) found smaller than "
+                f"n_clusters ({self.n_clusters}). Possibly due to duplicate points in X.",
+                ConvergenceWarning,
+                stacklevel=4 + EXTRA_FRAMES,
+            )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to a file that :func:`evomeans.load` reads.

@@ -160,23 +160,6 @@ def frame_for_new_samples(X: Any, fitted: Frame, centers: NDArray[Any]) -> Frame
     return reaching(fitted, largest, largest)
 
 
-def proven_optimum(
-    engine: Engine, X: Any, n_clusters: int, sample_weight: FloatArray | None
-) -> SearchResult:
-    """Solve samples of one feature exactly; the answer looks like that of a search.
-
-    Its labels are left out if they are not proven to be optimal.
-    """
-    # Imported here: it loads Numba.
-    from evomeans.exact import cluster_line
-
-    column = (X.toarray() if is_sparse(X) else X)[:, 0]
-    line = cluster_line(column, n_clusters, sample_weight)
-    best = line_individual(engine, line)
-    reason, levels = StopReason.PROVEN_OPTIMAL, (len(column),)
-    return SearchResult(best, (best,), History(), reason, n_offspring=0, levels=levels)
-
-
 def line_individual(engine: Engine, line: LineClustering) -> Individual:
     """Return a clustering of one feature as an individual, with labels if they are proven."""
     return Individual(
@@ -198,12 +181,7 @@ def check_resolved(engine: Any, X: Any, sample_weight: Any, solution: FinalSolut
 
 
 def confirmed(
-    solution: FinalSolution,
-    best: Individual,
-    X: Any,
-    sample_weight: FloatArray | None,
-    *,
-    is_line: bool,
+    solution: FinalSolution, best: Individual, X: Any, sample_weight: Any, is_line: bool
 ) -> FinalSolution:
     """Note whether a solution is what was proven of the best individual.
 
@@ -285,13 +263,18 @@ def plain_task(
     weights: FloatArray | None,
     n_clusters: int,
     parameters: Parameters,
-    *,
     is_line: bool = False,
 ) -> Task:
     """Return the task of plain k-means; one feature (``is_line``) is solved exactly."""
 
     def solve(engine: Engine) -> SearchResult:
-        return proven_optimum(engine, rows, n_clusters, weights)
+        # Imported here: it loads Numba.
+        from evomeans.exact import cluster_line
+
+        column = (rows.toarray() if is_sparse(rows) else rows)[:, 0]
+        best = line_individual(engine, cluster_line(column, n_clusters, weights))
+        reason, levels = StopReason.PROVEN_OPTIMAL, (len(column),)
+        return SearchResult(best, (best,), History(), reason, n_offspring=0, levels=levels)
 
     def settle(engine: Engine, best: Individual, is_final: bool) -> FinalSolution:
         solution = canonical_solution(engine, best.centers, rows.dtype, is_final=is_final)

@@ -52,11 +52,6 @@ class LineSegments:
     unit_exponent: int
     """Inertias of the input are those of the program times ``2**unit_exponent``."""
 
-    @property
-    def doubt_of_input(self) -> float:
-        """Return the doubt in the units of the input."""
-        return float(np.ldexp(self.doubt, self.unit_exponent))
-
     def labels_of(self, x: FloatArray) -> Integers:
         """Return the segment of each of the points."""
         return np.searchsorted(self.last, x)

@@ -73,13 +73,12 @@ def groups_together(
     gap = root**2 * (1 + 1e-15) - found.bound
     if gap < 0:
         return None
-    labels = np.zeros(case.n, np.int64)
     if not math.isfinite(gap):
         return np.arange(case.n)
     slack = gap * (1 + GAP_MARGIN) + 2 * found.error
     limit = min(0.0, found.cluster_bound) + slack
     n = case.n
-    is_alone = np.zeros(n, np.bool_)
+    labels, is_alone = np.zeros(n, np.int64), np.zeros(n, np.bool_)
     scratch = np.zeros((4, n + 1), np.int64)
     n_boxes = sort_groups(
         PricedGroups.of_case(case, prices),
@@ -177,18 +176,14 @@ class PlaneTree(CaseTree[PlaneNode]):
         bound = max(inherited, proven_bound(case, found.bound))
         if bound >= self._goal or self.limits.expired():
             return Node(case, start, bound, [ProofStep(StepKind.END, prices)])
-        better = self._better_clustering(search)
+        centres = search.centres() if self.improving else None
+        better = None if centres is None else self._if_better(kmeans(self.points, centres))
         steps = [ProofStep(StepKind.FIX, prices), ProofStep(StepKind.END)]
         labels = groups_together(case, prices, found, self.cutoff)
         if labels is None:
             return Node(case, start, self.cutoff, steps, better)
         merged = case.regrouped(labels)
         return Node(merged, start.regrouped(case, merged), bound, steps, better)
-
-    def _better_clustering(self, search: PriceSearch) -> Integers | None:
-        """Look for a clustering that is better than the known one."""
-        centres = search.centres() if self.improving else None
-        return None if centres is None else self._if_better(kmeans(self.points, centres))
 
     def _halves(self, node: PlaneNode, pair: Pair) -> list[tuple[PlaneCase, PriceStart]]:
         halves = node.case.separated(pair), node.case.merged(pair)

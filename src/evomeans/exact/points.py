@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -136,15 +136,8 @@ class WeightedPoints:
 
     def restricted(self, chosen: Integers) -> WeightedPoints:
         """Return some of the points, in the same units."""
-        return WeightedPoints(
-            self.values[chosen],
-            self.weights[chosen],
-            np.arange(len(chosen)),
-            self.exponent,
-            self.weight_exponent,
-            self.weight_error,
-            self.is_whole,
-        )
+        values, weights = self.values[chosen], self.weights[chosen]
+        return replace(self, values=values, weights=weights, places=np.arange(len(chosen)))
 
     def squared_distances(self) -> FloatArray:
         """All squared distances, from differences: each is off by a share of (d + 3) UNIT."""
@@ -341,20 +334,17 @@ def exact_inertia(X: FloatArray, sample_weight: FloatArray | None, labels: NDArr
             wxx = sum(weights[row] * values[row] ** 2 for row in rows)
             if w:
                 total += wxx - Fraction(wx**2, w)
-    return _rounded_up(total / GRID**3)
-
-
-def _on_grid(values: FloatArray) -> list[int]:
-    ratios = (value.as_integer_ratio() for value in np.asarray(values, np.float64).tolist())
-    return [numerator * (GRID // denominator) for numerator, denominator in ratios]
-
-
-def _rounded_up(value: Fraction) -> float:
+    value = total / GRID**3
     try:
         found = float(value)
     except OverflowError:
         return math.inf
     return math.nextafter(found, math.inf) if Fraction(found) < value else found
+
+
+def _on_grid(values: FloatArray) -> list[int]:
+    ratios = (value.as_integer_ratio() for value in np.asarray(values, np.float64).tolist())
+    return [numerator * (GRID // denominator) for numerator, denominator in ratios]
 
 
 def labels_of_samples(points: WeightedPoints, X: FloatArray, found: Integers) -> NDArray[np.int32]:

@@ -91,8 +91,10 @@ class RelaxationRules(Rules[Subproblem, Multipliers]):
         """Return the bound of a case that is not split."""
         if case.n < case.k or case.is_empty:
             return math.inf  # no clustering into k clusters is left
-        settled = case.settled_inertia
-        return known if settled is None else max(known, settled)
+        if case.n > case.k:
+            return known
+        # Every group is a cluster of the only clustering.
+        return max(known, float(np.sum(np.diag(case.K) / case.weights)))
 
 
 @dataclass

@@ -265,14 +265,7 @@ def report_data(
         "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "title": as_text(type(model).__name__ if title is None else title),
         "command": as_text(command),
-        "python": as_text(
-            python_snippet(
-                model,
-                samples.X.shape,
-                weighted=sample_weight is not None,
-                scaled=standardization is not None,
-            )
-        ),
+        "python": as_text(python_snippet(model, samples)),
         "standardized": standardization is not None,
         "settings": {as_text(name): as_plain(value) for name, value in settings.items()},
         "notes": [as_text(note) for note in notes],
@@ -280,10 +273,12 @@ def report_data(
     }
 
 
-def python_snippet(model: Any, shape: tuple[int, int], *, weighted: bool, scaled: bool) -> str:
+def python_snippet(model: Any, samples: ReportSamples) -> str:
     """Write the code that repeats a fit; what cannot be written down becomes ``...``."""
     from sklearn import config_context
 
+    weighted, scaled = samples.weights is not None, samples.standardization is not None
+    n, d = samples.X.shape
     given = parameters_of(model).items()
     bare = type(model)(**{name: value if _is_literal(value) else ... for name, value in given})
     with config_context(print_changed_only=True):
@@ -294,7 +289,7 @@ def python_snippet(model: Any, shape: tuple[int, int], *, weighted: bool, scaled
     lines = [
         f"from {home} import {type(model).__name__}",
         "from sklearn.preprocessing import StandardScaler" if scaled else "",
-        f"X = ...  # the samples: {shape[0]:,} rows, {shape[1]:,} columns",
+        f"X = ...  # the samples: {n:,} rows, {d:,} columns",
         "weights = ...  # one for each sample" if weighted else "",
         f"X = StandardScaler().fit_transform(X{weights})" if scaled else "",
         f"model = {call}.fit(X{weights})",

@@ -124,12 +124,6 @@ def refusal(path: str | os.PathLike[str], reason: object) -> ModelFileError:
     return ModelFileError(f"{os.fspath(path)} is not a valid model file: {reason}.")
 
 
-def _certainty(archive: Archive) -> float:
-    """Return the certainty; not a number if it is not known, as in files of earlier versions."""
-    stored = archive.field("certainty", "float | None", 0.0, 1.0)
-    return math.nan if stored is None else float(stored)
-
-
 def _model(archive: Archive) -> StoredModel:
     stored = ["labels"] if archive.meta.get("labels_stored", True) else []
     required = set(MEMBERS).difference(LATER_HISTORY_MEMBERS if archive.meta["version"] < 2 else ())
@@ -157,6 +151,8 @@ def _model(archive: Archive) -> StoredModel:
     except ValueError as error:
         raise ArchiveError("its stop_reason is unknown") from error
     has_init = "init" in archive.arrays
+    # Earlier versions did not know it.
+    certainty = archive.field("certainty", "float | None", 0.0, 1.0)
     n_features = d if is_plain else archive.integer("n_features_in", 1)
     numbers = {} if is_plain else archive.mapping("fitted")
     for name in numbers:
@@ -172,7 +168,7 @@ def _model(archive: Archive) -> StoredModel:
         inertia=archive.number("inertia"),
         n_iter=archive.integer("n_iter"),
         n_rediscoveries=archive.integer("n_rediscoveries"),
-        certainty=_certainty(archive),
+        certainty=math.nan if certainty is None else certainty,
         missing_abilities=tuple(archive.field("missing_abilities", "list[str] | None") or ()),
         levels=tuple(archive.field("levels", "list[int]", low=1)),
         stop_reason=reason,
