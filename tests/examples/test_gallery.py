@@ -1,4 +1,4 @@
-"""The gallery is complete, and needs nothing but what comes with the package and scikit-learn."""
+"""The gallery is complete, and needs no network."""
 
 from __future__ import annotations
 
