@@ -269,11 +269,7 @@ def check_random_source(random_state: Any) -> RandomSource:
 
 
 def generator_from(source: RandomSource) -> np.random.Generator:
-    """Return the generator of all randomness of a fit.
-
-    As everywhere in scikit-learn, an int gives the same result in every call, and an instance is
-    advanced by every call.
-    """
+    """Return the generator of all randomness of a fit; an instance is advanced by every call."""
     if isinstance(source, np.random.RandomState):
         return np.random.default_rng(source.randint(2**32, size=4, dtype=np.uint32))
     return np.random.default_rng(source)

@@ -83,7 +83,17 @@ def check_path_parameters(estimator: Any) -> PathParameters:
     """Check all parameters of HGMeansPath for which no samples are needed."""
     ks = check_k_range(estimator.k_range)
     criteria, select = check_criteria(estimator.criteria, estimator.select, ks)
-    settings = check_path_settings(estimator)
+    patience = check_optional_int("n_iter_no_change", estimator.n_iter_no_change)
+    if patience is not None and patience < 1:
+        raise ValueError(f"n_iter_no_change={patience} must be at least 1, or None.")
+    settings = PathSettings(
+        strategy=check_strategy(estimator.strategy),
+        confirmations=check_int("confirmations", estimator.confirmations, at_least=0),
+        max_offspring=check_int("max_offspring", estimator.max_offspring, at_least=1),
+        max_time=check_real("max_time", estimator.max_time),
+    )
+    if patience is not None:
+        settings = replace(settings, patience=patience, patience_per_cluster=0.0)
     max_time = settings.max_time
     if max_time is not None:
         efforts = sum(getattr(one, "effort", 0.0) for one in criteria)
@@ -99,23 +109,6 @@ def check_path_parameters(estimator: Any) -> PathParameters:
         settings=settings,
         **check_surroundings(estimator),
         observers=(*check_callables(estimator.observers), *display),
-    )
-
-
-def check_path_settings(estimator: Any) -> PathSettings:
-    """Turn the estimator's parameters into the settings of the search."""
-    patience = check_optional_int("n_iter_no_change", estimator.n_iter_no_change)
-    if patience is not None and patience < 1:
-        raise ValueError(f"n_iter_no_change={patience} must be at least 1, or None.")
-    own: dict[str, Any] = {}
-    if patience is not None:
-        own = {"patience": patience, "patience_per_cluster": 0.0}
-    return PathSettings(
-        strategy=check_strategy(estimator.strategy),
-        confirmations=check_int("confirmations", estimator.confirmations, at_least=0),
-        max_offspring=check_int("max_offspring", estimator.max_offspring, at_least=1),
-        max_time=check_real("max_time", estimator.max_time),
-        **own,
     )
 
 
@@ -285,16 +278,10 @@ class PathSearch:
             return None
         settings, source = parameters.settings, parameters.random_source
         plain = settings.search(1, FRESH, 1)
-        own = {
-            name: str(value)
-            for name, value in asdict(settings).items()
-            if name not in ("strategy", "max_time")
-        }
-        problem = {
-            **describe_problem(engine, self.X, self.sample_weight, 1, plain, ()),
-            "n_clusters": ", ".join(map(str, ks)),
-            **own,
-        }
+        own = {name: str(value) for name, value in asdict(settings).items()}
+        del own["strategy"], own["max_time"]
+        problem = describe_problem(engine, self.X, self.sample_weight, 1, plain, ())
+        problem = {**problem, "n_clusters": ", ".join(map(str, ks)), **own}
         return PathCheckpoint(
             parameters.checkpoint,
             problem,

@@ -57,6 +57,7 @@ from evomeans.storage.state_file import describe_problem
 from evomeans.typing import FloatArray
 from evomeans.wording import (
     advice_text,
+    counted,
     levels_text,
     number_text,
     offspring_text,
@@ -279,41 +280,36 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         if self.verbose:
             text = _how_it_ended(result, solution.inertia)
             print(f"[{type(self).__name__}] {text}", flush=True)
+        said: list[tuple[str, type[Warning]]] = []
         if result.is_unfinished:
             is_late = result.stop_reason is StopReason.MAX_TIME
             cause = f"max_time={self.max_time} was up" if is_late else "fit was interrupted"
-            warnings.warn(
+            text = (
                 f"{cause} before the first run of K-means on all samples had ended. The centres "
-                "are where it had come to, and not the means of their clusters. Give it more time.",
-                ConvergenceWarning,
-                stacklevel=4 + EXTRA_FRAMES,
+                "are where it had come to, and not the means of their clusters. Give it more time."
             )
+            said.append((text, ConvergenceWarning))
         elif result.stop_reason is StopReason.MAX_TIME and not (
             result.n_offspring or result.n_on_samples
         ):
-            runs = "run" if len(result.history) == 1 else "runs"
-            warnings.warn(
-                f"max_time={self.max_time} was up before the first offspring. The answer is the "
-                f"best of {len(result.history)} {runs} of K-means, with swaps where these were "
-                "made; the genetic search has not begun. Give it more time for a better one.",
-                ConvergenceWarning,
-                stacklevel=4 + EXTRA_FRAMES,
-            )
-        if result.stop_reason is StopReason.INTERRUPTED:
             text = (
-                f"fit was interrupted after {result.n_offspring} offspring; the best solution so "
-                "far is kept."
+                f"max_time={self.max_time} was up before the first offspring. The answer is the "
+                f"best of {counted(len(result.history), 'run')} of K-means, with swaps where these "
+                "were made; the genetic search has not begun. Give it more time for a better one."
             )
-            warnings.warn(
-                text + to_go_on(self.checkpoint), RuntimeWarning, stacklevel=4 + EXTRA_FRAMES
-            )
+            said.append((text, ConvergenceWarning))
+        if result.stop_reason is StopReason.INTERRUPTED:
+            done = f"fit was interrupted after {result.n_offspring} offspring"
+            text = f"{done}; the best solution so far is kept.{to_go_on(self.checkpoint)}"
+            said.append((text, RuntimeWarning))
         if solution.n_distinct < self.n_clusters:
-            warnings.warn(
+            text = (
                 f"Number of distinct clusters ({solution.n_distinct}) found smaller than "
-                f"n_clusters ({self.n_clusters}). Possibly due to duplicate points in X.",
-                ConvergenceWarning,
-                stacklevel=4 + EXTRA_FRAMES,
+                f"n_clusters ({self.n_clusters}). Possibly due to duplicate points in X."
             )
+            said.append((text, ConvergenceWarning))
+        for text, category in said:
+            warnings.warn(text, category, stacklevel=4 + EXTRA_FRAMES)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to a file that :func:`evomeans.load` reads.

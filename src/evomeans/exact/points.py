@@ -192,9 +192,9 @@ def distinct_rows(rows: FloatArray) -> tuple[FloatArray, Integers]:
     return ordered[is_new], places
 
 
-def sums_by(labels: Integers, values: FloatArray, count: int = 0) -> FloatArray:
+def sums_by(labels: Integers, values: FloatArray) -> FloatArray:
     """Sum the values of every label."""
-    return np.bincount(labels, values, count).astype(np.float64)
+    return np.bincount(labels, values).astype(np.float64)
 
 
 def column_sums(labels: Integers, rows: FloatArray) -> FloatArray:

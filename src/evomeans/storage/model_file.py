@@ -153,6 +153,12 @@ def _model(archive: Archive) -> StoredModel:
     has_init = "init" in archive.arrays
     # Earlier versions did not know it.
     certainty = archive.field("certainty", "float | None", 0.0, 1.0)
+    certificate = None
+    if archive.meta.get("certificate") is not None:
+        # Imported here: it loads Numba.
+        from evomeans.storage.certificate_file import certificate_from_meta
+
+        certificate = certificate_from_meta(Archive(archive.mapping("certificate"), {}))
     n_features = d if is_plain else archive.integer("n_features_in", 1)
     numbers = {} if is_plain else archive.mapping("fitted")
     for name in numbers:
@@ -174,7 +180,7 @@ def _model(archive: Archive) -> StoredModel:
         stop_reason=reason,
         population=tuple(population),
         history=history_from_arrays(archive),
-        certificate=_certificate(archive),
+        certificate=certificate,
         estimator=estimator,
         n_features_in=n_features,
         fitted_numbers=numbers,
@@ -183,16 +189,6 @@ def _model(archive: Archive) -> StoredModel:
             for name in fitted
         },
     )
-
-
-def _certificate(archive: Archive) -> Certificate | None:
-    """Return the figures of a certificate, without its proof."""
-    if archive.meta.get("certificate") is None:
-        return None
-    # Imported here: it loads Numba.
-    from evomeans.storage.certificate_file import certificate_from_meta
-
-    return certificate_from_meta(Archive(archive.mapping("certificate"), {}))
 
 
 def _feature_names(archive: Archive, n_features: int) -> NDArray[Any] | None:

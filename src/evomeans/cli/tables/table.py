@@ -91,9 +91,8 @@ def read_table(
     options = with_id(options, usual_id, contents.columns if contents.named else ())
     used = used_columns(options, contents.columns, contents.named, source.name, weights, expected)
     whole = contents.matrix if used == contents.columns else None
-    if whole is not None and not (
-        whole.dtype in (np.float32, np.float64) and np.isfinite(whole).all()
-    ):
+    is_odd = whole is None or whole.dtype not in (np.float32, np.float64)
+    if is_odd or not np.isfinite(np.asarray(whole)).all():
         # It needs a conversion, which takes long, column by column.
         whole = None
     wanted = [*(used if whole is None else ()), *([] if weights is None else [weights])]
