@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,25 @@ RULES = ("tibshirani", "first_maximum")
 
 
 @dataclass(frozen=True)
-class Gap(Criterion):
+class SearchingCriterion(Criterion):
+    """A criterion that searches other samples as often as the field called ``repeated`` says."""
+
+    repeated: ClassVar[str]
+    n_searched: ClassVar[int] = 2
+    """Sets of samples each time."""
+
+    def __post_init__(self) -> None:
+        if (count := getattr(self, self.repeated)) < 1:
+            raise ValueError(f"{self.repeated}={count} must be at least 1.")
+
+    @property
+    def effort(self) -> float:
+        """A search for each of the other sets of samples."""
+        return float(self.n_searched * getattr(self, self.repeated))
+
+
+@dataclass(frozen=True)
+class Gap(SearchingCriterion):
     """The gap to samples without clusters; see :func:`evomeans.metrics.gap_statistic`.
 
     References are drawn uniformly from the box around the samples in their principal axes, and a
@@ -42,19 +60,14 @@ class Gap(Criterion):
     """
 
     name, title, rule = "gap", "Gap statistic", "smallest k within one standard error"
+    repeated, n_searched = "n_references", 1
     n_references: int = 20
     choose_by: str = "tibshirani"
 
     def __post_init__(self) -> None:
-        if self.n_references < 1:
-            raise ValueError(f"n_references={self.n_references} must be at least 1.")
+        super().__post_init__()
         if self.choose_by not in RULES:
             raise ValueError(f"choose_by={self.choose_by!r} must be one of {', '.join(RULES)}.")
-
-    @property
-    def effort(self) -> float:
-        """A search for each of the other sets of samples."""
-        return self.n_references
 
     def judge(self, evidence: Evidence, allowed: NDArray[np.int64]) -> Verdict:
         """Search the references."""
@@ -103,12 +116,11 @@ class PrincipalBox:
     def draw(self, rng: np.random.Generator) -> FloatArray:
         """Draw as many samples as there were, uniformly."""
         places = rng.uniform(self.low, self.high, (self.n_samples, len(self.low)))
-        drawn: FloatArray = (places @ self.axes + self.mean).astype(self.dtype)
-        return drawn
+        return (places @ self.axes + self.mean).astype(self.dtype)
 
 
 @dataclass(frozen=True)
-class PredictionStrength(Criterion):
+class PredictionStrength(SearchingCriterion):
     """How well one half predicts the other; see :func:`evomeans.metrics.prediction_strength`.
 
     Parameters
@@ -120,18 +132,9 @@ class PredictionStrength(Criterion):
     """
 
     name, title = "prediction_strength", "Prediction strength"
-    rule = "largest k that reaches the threshold"
+    rule, repeated = "largest k that reaches the threshold", "n_divisions"
     n_divisions: int = 10
     threshold: float = 0.8
-
-    def __post_init__(self) -> None:
-        if self.n_divisions < 1:
-            raise ValueError(f"n_divisions={self.n_divisions} must be at least 1.")
-
-    @property
-    def effort(self) -> float:
-        """A search for each of the other sets of samples."""
-        return 2 * self.n_divisions
 
     def judge(self, evidence: Evidence, allowed: NDArray[np.int64]) -> Verdict:
         """Search halves of the samples."""
@@ -160,7 +163,7 @@ class PredictionStrength(Criterion):
 
 
 @dataclass(frozen=True)
-class Instability(Criterion):
+class Instability(SearchingCriterion):
     """How much resampling changes; see :func:`evomeans.metrics.clustering_instability`.
 
     Parameters
@@ -173,17 +176,9 @@ class Instability(Criterion):
     """
 
     name, title, rule = "instability", "Bootstrap instability", "minimum"
+    repeated = "n_pairs"
     n_pairs: int = 10
     normalized: bool = True
-
-    def __post_init__(self) -> None:
-        if self.n_pairs < 1:
-            raise ValueError(f"n_pairs={self.n_pairs} must be at least 1.")
-
-    @property
-    def effort(self) -> float:
-        """A search for each of the other sets of samples."""
-        return 2 * self.n_pairs
 
     def judge(self, evidence: Evidence, allowed: NDArray[np.int64]) -> Verdict:
         """Search bootstrap samples."""

@@ -133,7 +133,6 @@ def certify(
             check_int(name, size, at_least=2)
     listener = _listener(progress, check_int("verbose", int(verbose), at_least=0))
     engine, wanted = check_engine(engine, ENGINES), check_method(method)
-    # Imported here: it loads Numba.
     from evomeans.exact.cases import Limits
     from evomeans.exact.certificate import certificate_of
     from evomeans.exact.certify import MOST_POINTS_ON_GPU, attempt, prepare

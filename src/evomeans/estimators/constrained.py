@@ -426,7 +426,6 @@ class ConstrainedHGMeans(Model):
         # Not n_clusters, which may have been changed since the fit.
         limits = check_limits(self.size_min, self.size_max, k, n)
         feasibility.check_sizes(*limits, n)
-        # Imported here: it loads Numba.
         from evomeans.engines.constrained.transport import assign_within
 
         # By a power of two, which changes no digit: squares must not overflow.
@@ -454,7 +453,6 @@ class ConstrainedHGMeans(Model):
         is_plain = not (low.any() or (high < n).any() or len(links.cannot))
         if is_plain and len(links.must) == len(links.hard_must) and len(groups.counts) >= k:
             return answer.of_plain_task(k, parameters)
-        # Imported here: it loads Numba.
         from evomeans.engines.constrained.engine import ConstrainedEngine, kernel_calls
 
         return Task(

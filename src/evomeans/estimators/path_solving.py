@@ -68,10 +68,7 @@ class PathParameters(Surroundings):
     observers: tuple[PathObserver, ...]
 
     def deadline(self, began: float, seconds_before: float) -> float | None:
-        """Return when everything should be done, if a fit that began has been going on before.
-
-        However long that was, criteria get the share of their own.
-        """
+        """Return when a fit that began should end; criteria keep their own share of the time."""
         if self.max_time is None:
             return None
         assert self.settings.max_time is not None
@@ -224,7 +221,6 @@ class PathSearch:
     def _solve_line(
         self, engine: Engine, state: PathState, observers: Sequence[PathObserver]
     ) -> StopReason:
-        # Imported here: it loads Numba.
         from evomeans.exact import cluster_line_path
 
         column = (self.X.toarray() if is_sparse(self.X) else self.X)[:, 0]
@@ -295,9 +291,7 @@ class Answers:
     """Labels the samples for the solutions of a path; once only where time is up."""
 
     def __init__(self, engine: Engine, X: Any, sample_weight: FloatArray | None) -> None:
-        self._engine = engine
-        self._X = X
-        self._weights = sample_weight
+        self._engine, self._X, self._weights = engine, X, sample_weight
         self._early: dict[int, EarlyAnswer] = {}
 
     def weigh_for(self, k: int) -> Weigh | None:

@@ -75,9 +75,7 @@ class EarlyAnswer:
         settle: Callable[[Engine, Individual, bool], FinalSolution],
         weights: FloatArray | None,
     ) -> None:
-        self._engine = engine
-        self._settle = settle
-        self._weights = weights
+        self._engine, self._settle, self._weights = engine, settle, weights
         self._centers: FloatArray | None = None
         self.solution: FinalSolution | None = None
 
@@ -122,14 +120,12 @@ def _labelled(engine: Any, centers: FloatArray, dtype: Any) -> FinalSolution:
 
 def lexicographic(centers: NDArray[Any]) -> NDArray[Any]:
     """Return centres ordered by their first coordinate, then by their second, and so on."""
-    ordered: NDArray[Any] = centers[np.lexsort(centers.T[::-1])]
-    return ordered
+    return centers[np.lexsort(centers.T[::-1])]
 
 
 def encode_centers(frame: Frame, centers: NDArray[Any]) -> FloatArray:
     """Bring centres into a frame in double precision, whatever theirs is."""
-    encoded: FloatArray = frame.encode(centers.astype(np.float64))
-    return encoded
+    return frame.encode(centers.astype(np.float64))
 
 
 def encode_starts(frame: Frame, solutions: Iterable[NDArray[Any]]) -> list[FloatArray]:
@@ -215,7 +211,6 @@ def _is_as_deep(
     X: Any, sample_weight: FloatArray | None, labels: NDArray[Any], proven: NDArray[Any]
 ) -> bool:
     """Whether labels are no worse than others, whatever rounding or underflow hides."""
-    # Imported here: it loads Numba.
     from evomeans.exact.points import WeightedPoints, inertia_of_samples
 
     dense = (X.toarray() if is_sparse(X) else X).astype(np.float64)
@@ -268,7 +263,6 @@ def plain_task(
     """Return the task of plain k-means; one feature (``is_line``) is solved exactly."""
 
     def solve(engine: Engine) -> SearchResult:
-        # Imported here: it loads Numba.
         from evomeans.exact import cluster_line
 
         column = (rows.toarray() if is_sparse(rows) else rows)[:, 0]

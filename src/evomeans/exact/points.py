@@ -121,8 +121,7 @@ class WeightedPoints:
     def offsets(self, labels: Integers) -> FloatArray:
         """Return the points minus the means of their clusters, see `inertia`."""
         anchor, shift = _anchors_and_shifts(self.values, self.weights, labels)
-        offsets: FloatArray = (self.values - anchor[labels]) - shift[labels]
-        return offsets
+        return (self.values - anchor[labels]) - shift[labels]
 
     def means(self, labels: Integers) -> FloatArray:
         """Weighted means of the clusters, rounded to float64.
@@ -131,8 +130,7 @@ class WeightedPoints:
         the anchor to the farthest of m points.
         """
         anchor, shift = _anchors_and_shifts(self.values, self.weights, labels)
-        means: FloatArray = anchor + shift
-        return means
+        return anchor + shift
 
     def restricted(self, chosen: Integers) -> WeightedPoints:
         """Return some of the points, in the same units."""

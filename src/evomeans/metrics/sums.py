@@ -51,8 +51,7 @@ def checked_labels(name: str, labels: ArrayLike, n_samples: int | None = None) -
         raise ValueError(f"{name} has shape {array.shape}; expected (n_samples,), not empty.")
     if n_samples is not None and len(array) != n_samples:
         raise ValueError(f"{name} has {len(array)} labels for {n_samples} samples.")
-    codes: Indices = np.unique(array, return_inverse=True)[1].reshape(-1)
-    return codes
+    return np.unique(array, return_inverse=True)[1].reshape(-1)
 
 
 def checked_weights(sample_weight: ArrayLike | None, n_samples: int) -> FloatArray:
@@ -162,8 +161,7 @@ def simplified(near: FloatArray, far: FloatArray) -> FloatArray:
     """Return (b − a)/max(a, b), and 0 where both are 0 or there is no other cluster."""
     larger = np.maximum(near, far)
     known = (larger > 0.0) & np.isfinite(far)
-    values: FloatArray = np.divide(far - near, larger, out=np.zeros_like(near), where=known)
-    return values
+    return np.divide(far - near, larger, out=np.zeros_like(near), where=known)
 
 
 @dataclass(frozen=True, eq=False)

@@ -159,8 +159,7 @@ def merging_costs(centers: FloatArray, weights: FloatArray) -> FloatArray:
     a, b = np.triu_indices(len(centers), 1)
     total = weights[a] + weights[b]
     shares = np.divide(weights[a] * weights[b], total, out=np.zeros_like(total), where=total > 0.0)
-    costs: FloatArray = shares * pdist(centers, "sqeuclidean")
-    return costs
+    return shares * pdist(centers, "sqeuclidean")
 
 
 def merge_pair(

@@ -175,8 +175,7 @@ def projection_data(
 
 def cluster_sizes(labels: NDArray[Any], n_clusters: int) -> NDArray[np.intp]:
     """Count the samples of clusters; outliers, labelled −1, belong to none."""
-    sizes: NDArray[np.intp] = np.bincount(labels[labels >= 0], minlength=n_clusters)
-    return sizes
+    return np.bincount(labels[labels >= 0], minlength=n_clusters)
 
 
 def _column_index(column: str | int, names: Sequence[str]) -> int:

@@ -247,16 +247,8 @@ def report_data(
             f"A report shows distances to centres in the units of the samples, which "
             f"{type(model).__name__} does not have."
         )
-    samples = samples_of(
-        model,
-        X,
-        feature_names=feature_names,
-        units=units,
-        sample_weight=sample_weight,
-        standardization=standardization,
-        sample_names=sample_names,
-        sample_label=sample_label,
-    )
+    said = feature_names, units, sample_names, sample_label
+    samples = samples_of(model, X, sample_weight, standardization, *said)
     is_path = hasattr(model, "k_values_")
     parts = path_parts(model, samples) if is_path else fit_parts(model, samples, kmeans_runs)
     settings = parameters_of(model) if settings is None else settings

@@ -128,11 +128,10 @@ class ReportSamples:
 def samples_of(
     model: Any,
     X: Any,
-    *,
-    feature_names: Sequence[str] | None,
-    units: Mapping[str, str] | None,
     sample_weight: Any,
     standardization: tuple[ArrayLike, ArrayLike] | None,
+    feature_names: Sequence[str] | None,
+    units: Mapping[str, str] | None,
     sample_names: Sequence[Any] | None,
     sample_label: str | None,
 ) -> ReportSamples:

@@ -90,7 +90,6 @@ def write_model(path: str | os.PathLike[str], model: StoredModel) -> None:
         "labels_stored": model.labels is not None,
     }
     if model.certificate is not None:
-        # Imported here: it loads Numba.
         from evomeans.storage.certificate_file import certificate_to_meta
 
         meta["certificate"] = certificate_to_meta(model.certificate)
@@ -155,7 +154,6 @@ def _model(archive: Archive) -> StoredModel:
     certainty = archive.field("certainty", "float | None", 0.0, 1.0)
     certificate = None
     if archive.meta.get("certificate") is not None:
-        # Imported here: it loads Numba.
         from evomeans.storage.certificate_file import certificate_from_meta
 
         certificate = certificate_from_meta(Archive(archive.mapping("certificate"), {}))

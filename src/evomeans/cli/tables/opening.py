@@ -135,10 +135,7 @@ def load_table(
 
 
 def check_table(table: Table, clusters: int, terminal: Terminal) -> None:
-    """Refuse what a fit would refuse, while it is clear that the table is the reason.
-
-    What a fit takes but may not be meant is noted.
-    """
+    """Refuse what a fit would refuse, while the table is clearly the reason; note what is odd."""
     if len(table.X) < clusters:
         raise CommandError(
             f"{table.name} has {counted(len(table.X), 'row')}, too few for "
