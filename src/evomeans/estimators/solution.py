@@ -189,7 +189,10 @@ def confirmed(
     heavy = np.ones(X.shape[0], np.bool_) if sample_weight is None else sample_weight > 0.0
     rows, labels = X[heavy], solution.labels[heavy]
     if not is_line:
-        holds = _is_constant(rows, labels)
+        # All samples of a cluster have to be equal.
+        places, inverse = np.unique(labels, return_index=True, return_inverse=True)[1:]
+        different: Any = rows[places][inverse.ravel()] != rows
+        holds = not (different.nnz if is_sparse(rows) else different.any())
     elif best.labels is None:
         holds = False
     else:
@@ -198,13 +201,6 @@ def confirmed(
             rows, None if sample_weight is None else sample_weight[heavy], labels, proven
         )
     return replace(solution, is_confirmed=holds)
-
-
-def _is_constant(X: Any, labels: NDArray[Any]) -> bool:
-    """Whether all samples of a cluster are equal."""
-    places, inverse = np.unique(labels, return_index=True, return_inverse=True)[1:]
-    different: Any = X[places][inverse.ravel()] != X
-    return not (different.nnz if is_sparse(X) else different.any())
 
 
 def _is_as_deep(

@@ -77,7 +77,7 @@ def anticlusters(
     for cluster in range(len(means)):
         members = np.flatnonzero(labels == cluster)
         offsets, w = points.values[members] - means[cluster], points.weights[members]
-        cells = list(halved(offsets, np.arange(len(members)), 2 * PER_CELL * n_parts))
+        cells = list(halved(offsets, 2 * PER_CELL * n_parts - 1))
         dealt = np.empty(len(members), np.int64)
         for cell in cells:
             dealt[cell], turn = deal(offsets[cell], n_parts, turn, rng)
@@ -87,24 +87,22 @@ def anticlusters(
     return parts
 
 
-def halved(offsets: FloatArray, members: Integers, most: int) -> Iterator[Integers]:
-    """Halve points along their longest axis again and again, until fewer than ``most`` are left."""
-    pending = [members]
+def halved(offsets: FloatArray, most: int, multiple: int = 1) -> Iterator[Integers]:
+    """Halve points along their longest axis again and again, until at most so many are left.
+
+    First halves are of a multiple of some number of points.
+    """
+    pending = [np.arange(len(offsets))]
     while pending:
         cell = pending.pop()
-        if len(cell) < most:
+        if len(cell) <= most:
             yield cell
             continue
-        ordered = along_longest_axis(offsets, cell)
-        half = len(cell) // 2
+        own = offsets[cell] - offsets[cell].mean(axis=0)
+        axis = np.linalg.eigh(own.T @ own)[1][:, -1]
+        ordered = cell[np.argsort(own @ axis, kind="stable")]
+        half = max(multiple, len(cell) // 2 // multiple * multiple)
         pending += [ordered[:half], ordered[half:]]
-
-
-def along_longest_axis(offsets: FloatArray, members: Integers) -> Integers:
-    """Sort some of the points by their first principal component."""
-    own = offsets[members] - offsets[members].mean(axis=0)
-    axis = np.linalg.eigh(own.T @ own)[1][:, -1]
-    return members[np.argsort(own @ axis, kind="stable")]
 
 
 def deal(
@@ -112,17 +110,9 @@ def deal(
 ) -> tuple[Integers, int]:
     """Divide points into neighbours, one for each part, and deal them."""
     dealt = np.empty(len(offsets), np.int64)
-    pending = [np.arange(len(offsets))]
-    while pending:
-        members = pending.pop()
-        count = len(members)
-        if count <= n_parts:
-            dealt[members] = (turn + rng.permutation(count)) % n_parts
-            turn = (turn + count) % n_parts
-            continue
-        ordered = along_longest_axis(offsets, members)
-        half = max(n_parts, count // 2 // n_parts * n_parts)
-        pending += [ordered[:half], ordered[half:]]
+    for members in halved(offsets, n_parts, n_parts):
+        dealt[members] = (turn + rng.permutation(len(members))) % n_parts
+        turn = (turn + len(members)) % n_parts
     return dealt, turn
 
 

@@ -45,21 +45,29 @@ MERGERS = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Grown:
+class Taught:
+    """Founders that begin with solutions for another number of clusters, best first."""
+
+    solutions: tuple[Individual, ...] = field(repr=False)
+    needs: ClassVar[frozenset[Ability]] = frozenset()
+
+    def draw(self, n_samples: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:
+        """Draw which solution is taken, and a number that decides how it changes."""
+        return np.append(rng.random(2), n_clusters)
+
+    def chosen(self, uniform: float) -> Individual:
+        """Return one of the solutions; the first ones are likelier."""
+        return self.solutions[int(uniform * uniform * len(self.solutions))]
+
+
+class Grown(Taught):
     """Solutions with more centres: the cluster whose division gains most is divided.
 
     What a division gains is measured on some thousand samples that the engine hands out, so that
     every engine can do it.
     """
 
-    # With fewer centres, best first.
-    solutions: tuple[Individual, ...] = field(repr=False)
     name: ClassVar[str] = "grown"
-    needs: ClassVar[frozenset[Ability]] = frozenset()
-
-    def draw(self, n_samples: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:
-        """Draw which solution grows, and a number from which its divisions derive."""
-        return np.append(rng.random(2), n_clusters)
 
     def place(self, engine: Engine, draws: Sequence[FloatArray]) -> list[FloatArray]:
         """Divide clusters until there are enough."""
@@ -69,41 +77,28 @@ class Grown:
             # Drawn by their weight; all of them if these are few.
             size, n = max(FEW_SAMPLES, SAMPLES_PER_CENTER * int(n_clusters)), engine.n_samples
             rows = engine.samples_at(rng.random(size) if size < n else (np.arange(n) + 0.5) / n)
-            centers = chosen(self.solutions, which).centers
+            centers = self.chosen(which).centers
             while len(centers) < n_clusters:
                 centers = divide_best(rows, centers, rng)
             placed.append(centers)
         return placed
 
 
-@dataclass(frozen=True, eq=False)
-class Merged:
+class Merged(Taught):
     """Solutions with fewer centres: clusters that cost little to merge are merged."""
 
-    # With more centres, best first.
-    solutions: tuple[Individual, ...] = field(repr=False)
     name: ClassVar[str] = "merged"
-    needs: ClassVar[frozenset[Ability]] = frozenset()
-
-    def draw(self, n_samples: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:
-        """Draw which solution shrinks, and which of its cheap mergers comes first."""
-        return np.append(rng.random(2), n_clusters)
 
     def place(self, engine: Engine, draws: Sequence[FloatArray]) -> list[FloatArray]:
         """Merge clusters until few enough are left."""
         placed = []
         for which, number, n_clusters in (numbers.tolist() for numbers in draws):
-            solution = chosen(self.solutions, which)
+            solution = self.chosen(which)
             merged = merge_pair(
                 solution.centers, solution.cluster_weights, int(number * number * MERGERS)
             )
             placed.append(pnn_merge(*merged, int(n_clusters))[0])
         return placed
-
-
-def chosen(solutions: Sequence[Individual], uniform: float) -> Individual:
-    """Return one of the solutions; the first ones are likelier."""
-    return solutions[int(uniform * uniform * len(solutions))]
 
 
 def divide_best(rows: FloatArray, centers: FloatArray, rng: np.random.Generator) -> FloatArray:
