@@ -342,10 +342,7 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
 def prepare_strategy(
     strategy: Strategy | None, engine: str, rows: Any, ks: Sequence[int], *, merging: bool = False
 ) -> None:
-    """Compile what searches for these numbers of clusters need; None stands for no search.
-
-    ``merging`` says that clusters are merged, whatever the crossovers are.
-    """
+    """Compile what searches for these numbers of clusters need; None stands for no search."""
     crossovers = () if strategy is None else [one.crossover for one in strategy.crossovers]
     prepare_kernels(
         engine,

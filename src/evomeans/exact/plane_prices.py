@@ -115,10 +115,7 @@ class PriceStart:
     clusters: Sequence[Members]
 
     def regrouped(self, before: PlaneCase, after: PlaneCase) -> PriceStart:
-        """Return the start for a case with fewer clusterings.
-
-        Clusters that it does not allow are dropped, and prices of merged groups are added.
-        """
+        """Return the start for a case with fewer clusterings, without the clusters it forbids."""
         groups = np.empty(before.n, np.int64)
         groups[before.groups] = after.groups
         sizes = np.bincount(groups)
@@ -246,10 +243,7 @@ class PriceSearch:
         return True
 
     def run(self, limits: Limits, goal: float, tell: Callable[[float], None]) -> None:
-        """Solve and price until the bound reaches the goal, or the program is solved.
-
-        ``tell`` hears of the bound after each round.
-        """
+        """Solve and price until the bound reaches the goal, or all is solved; tell every bound."""
         self._price(self.prices, 0.0)
         n_idle = 0
         while self.bound < goal and not limits.expired() and n_idle < 3:

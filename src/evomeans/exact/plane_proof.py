@@ -64,10 +64,7 @@ FINEST = 0.05
 def groups_together(
     case: PlaneCase, prices: FloatArray, found: Evaluation, cutoff: float
 ) -> Integers | None:
-    """Return a label for every group: those with the same one can be merged.
-
-    None means that no clustering of this case is cheaper than the cutoff.
-    """
+    """Return labels of groups, equal for those to merge; None if nothing here beats the cutoff."""
     # The root of the inertia is a norm, see `proven_bound`.
     root = math.sqrt(cutoff * (1 + relative_error(case.points))) + case.displacement
     gap = root**2 * (1 + 1e-15) - found.bound

@@ -346,10 +346,7 @@ def _on_grid(values: FloatArray) -> list[int]:
 
 
 def labels_of_samples(points: WeightedPoints, X: FloatArray, found: Integers) -> NDArray[np.int32]:
-    """Return labels of all samples, given those of the points.
-
-    Samples that the points leave out belong to the nearest mean.
-    """
+    """Return labels of all samples from those of the points; others belong to the nearest mean."""
     labels = np.zeros(len(X), np.int32)
     used = points.places >= 0
     labels[used] = found[points.places[used]]

@@ -245,11 +245,7 @@ class PathState:
         return [one for one in around if one > 1]
 
     def next_step(self, tolerance: float, confirmations: int) -> Step | None:
-        """Return what to do next; None if every number of clusters is settled.
-
-        It depends on nothing but the state, so a path that was interrupted continues as if it
-        had not been.
-        """
+        """Return what to do next, from nothing but the state; None if every number is settled."""
         searched = [k for k in self.ks if k > 1]
         if 1 not in self.entries:
             return Step(Kind.MEAN, 1)

@@ -44,10 +44,7 @@ def affordable_runs(shape: tuple[int, int], n_clusters: int, most: int = MOST_RU
 def kmeans_runs(
     X: Any, n_clusters: int, sample_weight: Any, inertia: float, n_runs: int
 ) -> dict[str, Any] | None:
-    """Run KMeans with its default parameters from seeds 0, 1, 2 and so on; None without runs.
-
-    ``as_good`` counts those that are not worse than the given inertia.
-    """
+    """Run KMeans with its defaults from seeds 0, 1, 2, …; ``as_good`` counts those not worse."""
     if not n_runs:
         return None
     from sklearn.cluster import KMeans

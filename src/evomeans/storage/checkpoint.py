@@ -414,10 +414,7 @@ class PathCheckpoint(StateFile[PathState]):
         }
 
     def restored(self, archive: Archive, state: PathState) -> PathState:
-        """Return the state that an archive holds, unless anything is wrong with it.
-
-        Nothing that passes here can harm a kernel, and no other place looks at the values again.
-        """
+        """Return the state that an archive holds, unless anything is wrong with it."""
         archive.expect(self.encoded(state)[1])
         found = PathState(**decode_fields(PathState, archive, self._solutions(archive)))
         if found.ks != state.ks or not set(found.entries) <= set(found.ks):
