@@ -283,9 +283,7 @@ def test_a_third_region_makes_up_for_different_numbers_of_clusters(guiding_engin
     X = np.vstack([CORNERS, at(100, PAIRS), at(200, PAIRS)])
     engine = create_engine(guiding_engine, X, None)
     first, second = encoded(
-        engine,
-        [at(200, WASTED), GOOD, at(100, WHOLE)],
-        [BAD, at(100, SPLIT), at(200, SPLIT)],
+        engine, [at(200, WASTED), GOOD, at(100, WHOLE)], [BAD, at(100, SPLIT), at(200, SPLIT)]
     )
     gone, taken = engine.better_parts(first, second)
     assert gone.tolist() == [True, True, False, False, False, True]
@@ -317,9 +315,7 @@ def test_numbers_of_clusters_may_differ_by_so_many_and_no_more(guiding_engine, s
     engine = create_engine(guiding_engine, X, None)
     one, another = [np.mean(wide, axis=0)], [np.mean(narrow, axis=0)]
     first, second = encoded(
-        engine,
-        [one, at(1000, narrow), at(2000, GOOD)],
-        [wide, at(1000, another), at(2000, BAD)],
+        engine, [one, at(1000, narrow), at(2000, GOOD)], [wide, at(1000, another), at(2000, BAD)]
     )
     found = engine.better_parts(first, second)
     if spare > MOST_SPARE:

@@ -5,16 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evomeans.engines.course import (
-    Begin,
-    Descend,
-    IsOnSamples,
-    Level,
-    Relocate,
-    Snap,
-    Swap,
-    course,
-)
+from evomeans.engines.course import Begin, Descend, IsOnSamples, Level, Relocate, Snap, Swap, course
 from evomeans.engines.protocol import LocalSearch, Order
 from evomeans.engines.rules import MAX_REPAIRS, repair_draw
 

@@ -13,15 +13,7 @@ from evomeans.engines import Engine, Order, Refinement, create_engine
 from evomeans.engines.base import OneAtATime
 from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.protocol import Ability
-from evomeans.search import (
-    DEEP,
-    PAPER,
-    Crossing,
-    SearchResult,
-    SearchSettings,
-    Strategy,
-    solve,
-)
+from evomeans.search import DEEP, PAPER, Crossing, SearchResult, SearchSettings, Strategy, solve
 from evomeans.search.crossover import partition_crossover
 from oracles import assert_same_bits
 from problems import make_samples, make_weights

@@ -185,8 +185,7 @@ def test_other_quantiles_draw_other_swaps() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seed", "expected"),
-    [(0, 0xE220A8397B1DCDAF), (1234567, 6457827717110365317)],
+    ("seed", "expected"), [(0, 0xE220A8397B1DCDAF), (1234567, 6457827717110365317)]
 )
 def test_random_numbers_are_those_of_splitmix64(seed, expected) -> None:
     """The first 53 bits of what the authors' own program gives."""

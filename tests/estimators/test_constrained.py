@@ -10,7 +10,6 @@ import evomeans
 from constraint_oracles import best_constrained
 from evomeans import ConstrainedHGMeans, HGMeans
 from evomeans.engines.constrained import engine as constrained_engine
-from evomeans.engines.constrained import placing
 from evomeans.engines.constrained.links import InfeasibleError, Links, contract, group_samples
 from evomeans.engines.protocol import LocalSearch, Order
 
@@ -313,8 +312,7 @@ def test_results_do_not_depend_on_how_much_is_done_between_two_looks(monkeypatch
     model = ConstrainedHGMeans(6, size_min=15, size_max=25, **TINY)
     whole = model.fit(X, cannot_link=cannot)
     labels, inertia = whole.labels_, whole.inertia_
-    for module in (constrained_engine, placing):
-        monkeypatch.setattr(module, "PAIRS_AT_ONCE", 1)
+    monkeypatch.setattr(constrained_engine, "PAIRS_AT_ONCE", 1)
     bit_by_bit = model.fit(X, cannot_link=cannot)
     assert_array_equal(bit_by_bit.labels_, labels)
     assert bit_by_bit.inertia_ == inertia
@@ -328,17 +326,15 @@ def test_placing_and_exchanges_end_as_soon_as_nobody_waits_for_them(monkeypatch,
     groups = contract(X, np.ones(120), np.arange(120))
     low, high = np.full(6, 15), np.full(6, 25)
     engine = constrained_engine.ConstrainedEngine(groups, links, low, high)
-    for module in (constrained_engine, placing):
-        monkeypatch.setattr(module, "PAIRS_AT_ONCE", 1)
-    module = placing if step == "place_bound" else constrained_engine
-    calls, do = [], getattr(module, step)
+    monkeypatch.setattr(constrained_engine, "PAIRS_AT_ONCE", 1)
+    calls, do = [], getattr(constrained_engine, step)
 
     def counted(*arguments):
         calls.append(arguments)
         engine.abandon(True)
         return do(*arguments)
 
-    monkeypatch.setattr(module, step, counted)
+    monkeypatch.setattr(constrained_engine, step, counted)
     local_search = LocalSearch(single_moves=True)
     order = Order(engine.rows(np.arange(6)), local_search=local_search)
     (stopped,) = engine.refine([order])

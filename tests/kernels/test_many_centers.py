@@ -15,7 +15,7 @@ from scipy.spatial.distance import cdist
 
 from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.protocol import Abandoned
-from evomeans.kernels import MOST_EXACT, MOST_KEPT, matching, ward, ward_lists
+from evomeans.kernels import MOST_EXACT, MOST_KEPT, matching, ward
 from evomeans.kernels.merging import pnn_merge
 from evomeans.search.crossover import Breeding, merging_crossover, squared_matching_crossover
 from evomeans.search.population import Individual
@@ -106,7 +106,7 @@ def merged_by(kernel: Any, centers, weights, k: int):
 def test_lists_merge_at_nearly_the_cost_of_all_pairs(seed) -> None:
     (centers, weights), k = clusters(300, 5, seed), 120
     costs = []
-    for kernel in (ward.merge, ward_lists.merge_many):
+    for kernel in (ward.merge, ward.merge_many):
         merged, totals, origins, memory = merged_by(kernel, centers, weights, k)
         labels = np.searchsorted(origins, memory.origin)
         assert_array_equal(origins[labels], memory.origin)
@@ -119,7 +119,7 @@ def test_equal_clusters_are_merged_before_all_others() -> None:
     centers, weights = clusters(200, 4)
     centers[150:] = centers[:50]
     _, totals, origins, _ = merged_by(ward.merge, centers, weights, 150)
-    _, found_totals, found, _ = merged_by(ward_lists.merge_many, centers, weights, 150)
+    _, found_totals, found, _ = merged_by(ward.merge_many, centers, weights, 150)
     assert_array_equal(found, origins)
     assert_array_equal(found_totals, totals)
 
@@ -153,7 +153,7 @@ def test_long_kernels_end_before_they_begin_if_they_are_stopped() -> None:
     memory = ward.MergingArrays.allocate(len(centers), 2, stop)
     memory.shares[:] = weights / weights.max()
     merged = np.full((10, 2), -7.0)
-    ward_lists.merge_many(centers, weights, merged, np.empty(10), np.empty(10, np.intp), memory)
+    ward.merge_many(centers, weights, merged, np.empty(10), np.empty(10, np.intp), memory)
     assert (merged == -7.0).all()
 
 

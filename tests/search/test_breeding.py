@@ -16,12 +16,7 @@ from evomeans.engines.protocol import KMEANS, Ability, Order
 from evomeans.engines.reference import ReferenceEngine
 from evomeans.engines.workers import side_by_side
 from evomeans.search import Crossing, Individual, SearchSettings, Strategy
-from evomeans.search.crossover import (
-    Breeding,
-    Child,
-    merging_crossover,
-    squared_matching_crossover,
-)
+from evomeans.search.crossover import Breeding, Child, merging_crossover, squared_matching_crossover
 from evomeans.search.pipeline import cross_over
 from evomeans.search.plan import SPACING_OF_A_GRID
 from evomeans.search.population import different_parents

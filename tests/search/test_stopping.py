@@ -10,13 +10,7 @@ from evomeans.search.settings import MOST_AGREEING, SearchSettings, Strategy
 from evomeans.search.stopping import Progress, StopReason, reason_to_stop
 
 SETTINGS = SearchSettings(max_offspring=100, patience=10, max_time=60.0, target_inertia=5.0)
-RUNNING = {
-    "offspring": 50,
-    "is_settled": False,
-    "n_agreeing": 1,
-    "seconds": 30.0,
-    "best": 7.0,
-}
+RUNNING = {"offspring": 50, "is_settled": False, "n_agreeing": 1, "seconds": 30.0, "best": 7.0}
 
 
 @pytest.mark.parametrize(

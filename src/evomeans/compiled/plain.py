@@ -79,11 +79,7 @@ class PlainKernel:
 
 
 class PlainEntry:
-    """Calls a kernel with bundles and with numbers.
-
-    * ``*arguments``: of the types that calls will have; such a bundle stands in for one that is not
-      used.
-    """
+    """Calls a kernel with bundles and numbers; ``arguments`` stand in for unused bundles."""
 
     def __init__(self, kernel: PlainKernel, *arguments: Any) -> None:
         kernel.compile(kernel.types_of(arguments))

@@ -1,7 +1,5 @@
 """K-means with momentum, and when to abandon a refinement.
 
-K-means with momentum: where clusters overlap, far fewer iterations lead to a fixed point.
-
 With many rows for each cluster the sum of squares is nearly a smooth function f of the centres, and
 an iteration of K-means is a step of gradient descent: ∂f/∂cⱼ = 2Wⱼ(cⱼ − mⱼ), where mⱼ is the mean
 of cluster j and Wⱼ its weight (Bottou and Bengio, NIPS 1995). If clusters overlap, hundreds of such
@@ -54,9 +52,8 @@ class MomentumSchedule:
     def share(self, *, is_moving: bool, is_uphill: bool) -> float:
         """Return the part of the step.
 
-        * ``is_moving``: whether any mean has changed. If none has, no sample has changed its
-          cluster, and it is time to look at the means themselves.
-        * ``is_uphill``: whether momentum points uphill.
+        If no mean ``is_moving``, no sample has changed its cluster, and it is time to look at the
+        means themselves.
         """
         if is_uphill or not is_moving:
             self._t = 1.0
@@ -79,9 +76,8 @@ class Momentum:
     ) -> FloatArray | None:
         """Return where the centres go next, or None if they are at a fixed point.
 
-        * ``centers`` (k, d): where they are.
-        * ``means`` (k, d): of their clusters; of an empty one, its centre.
-        * ``weights`` (k,): of their clusters.
+        ``means`` and ``weights`` are those of their clusters; an empty one has its centre for a
+        mean.
         """
         if np.array_equal(centers, means):
             return None
@@ -103,22 +99,14 @@ EARLIEST, MOST_GAIN = 10, 2.0
 
 
 class AbandonRule:
-    """Follows one run of K-means.
-
-    * ``least_explained``: what it has to explain in the end, see
-      :class:`~evomeans.engines.protocol.Order`.
-    """
+    """Follows one run of K-means, which has to explain ``least_explained`` in the end."""
 
     def __init__(self, least_explained: float) -> None:
         self._least = least_explained
         self._explained: list[float] = []
 
     def is_hopeless(self, centers: FloatArray, means: FloatArray, weights: FloatArray) -> bool:
-        """Look at the clusters of the present centres; say whether to give up.
-
-        * ``centers`` and ``means`` (k, d): both in the frame.
-        * ``weights`` (k,): of the clusters.
-        """
+        """Look at the clusters of the present centres; say whether to give up."""
         if not self._least:
             return False
         # Summed one by one, because the CPU engine does the same in a kernel.

@@ -1,10 +1,8 @@
 """Base classes of engines: verbs that many engines answer in the same way.
 
-What the engines of other models than plain k-means share: all but the model itself.
-
-A model says how samples are assigned to centres and what that costs (:meth:`ModelEngine.descend`).
-Where a centre lands that is relocated, which centres are swapped, and how k-means++ draws them, is
-the same for all of them, and it is told here in plain NumPy.
+A model other than plain k-means says how samples are assigned to centres and what that costs
+(:meth:`ModelEngine.descend`). Where a centre lands that is relocated, which centres are swapped,
+and how k-means++ draws them is the same for all models, and is here in plain NumPy.
 """
 
 from __future__ import annotations
@@ -81,10 +79,7 @@ class CountingSamples:
 
 
 class DrawnCenters(ABC):
-    """What an engine inherits that draws single centres among its samples, in plain NumPy.
-
-    ``chances`` are the weights by which samples are drawn.
-    """
+    """What an engine inherits that draws single centres among its samples, by their ``chances``."""
 
     chances: FloatArray
 
@@ -174,11 +169,7 @@ FEW_CENTERS = 1 / 16
 
 @dataclass(frozen=True)
 class Descent:
-    """Where a local search ended, in the frame.
-
-    * ``centers`` (k, d), ``labels`` (n,), ``cluster_weights`` (k,)
-    * ``n_iter``: assignments of all samples.
-    """
+    """Where a local search ended, in the frame, after ``n_iter`` assignments of all samples."""
 
     centers: FloatArray
     labels: Labels
@@ -190,10 +181,8 @@ class Descent:
 class ModelEngine(Abandonable, DrawnCenters, CountingSamples, ABC):
     """Samples in memory, and the course of a refinement around the local search of a model.
 
-    * ``weights`` (n,): of the samples. Those drawn for centres are drawn by ``chances``, which are
-      the same unless a model has samples that cannot be centres.
-    * ``frame``: the coordinates of samples and centres.
-    * ``n_jobs``: refinements at a time.
+    Samples are drawn for centres by ``chances``, which are their weights unless a model has samples
+    that cannot be centres. ``n_jobs`` is how many refinements are made at a time.
     """
 
     batch = 1
@@ -254,22 +243,16 @@ class ModelEngine(Abandonable, DrawnCenters, CountingSamples, ABC):
         for _ in range(start.local_search.swaps if len(centers) > 1 else 0):
             self.reach(best.centers)
             goal = best.objective * NEARLY
-            swapped = self.descend(
-                self.swapped(best.centers, best.cluster_weights, rng), False, goal
-            )
+            begin = self.swapped(best.centers, best.cluster_weights, rng)
+            swapped = self.descend(begin, False, goal)
             n_iter += swapped.n_iter
             if moves and swapped.objective < goal:
                 swapped = self.descend(swapped.centers, True)
                 n_iter += swapped.n_iter
             if swapped.objective < best.objective * BETTER:
                 best = swapped
-        return Refinement(
-            best.centers,
-            self.in_data_units(best.objective),
-            best.cluster_weights,
-            n_iter,
-            labels=best.labels,
-        )
+        inertia, weights = self.in_data_units(best.objective), best.cluster_weights
+        return Refinement(best.centers, inertia, weights, n_iter, labels=best.labels)
 
     def seed(self, quantiles: FloatArray) -> FloatArray:
         """Draw centres by k-means++."""

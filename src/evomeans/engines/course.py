@@ -16,12 +16,7 @@ import numpy as np
 
 from evomeans.engines.acceleration import AbandonRule, Momentum
 from evomeans.engines.protocol import LocalSearch, Order
-from evomeans.engines.rules import (
-    CERTAINLY_NO_ROUNDING,
-    MAX_ITERATIONS,
-    MAX_REPAIRS,
-    repair_draw,
-)
+from evomeans.engines.rules import CERTAINLY_NO_ROUNDING, MAX_ITERATIONS, MAX_REPAIRS, repair_draw
 from evomeans.typing import FloatArray
 
 

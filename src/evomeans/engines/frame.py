@@ -1,9 +1,7 @@
 """The coordinates in which engines compute, and the fixed-point numbers of their sums.
 
-Fixed-point numbers of two limbs, in which engines sum up clusters without rounding.
-
 A floating-point sum depends on the order of its terms; a sum of integers does not. The terms wᵢxᵢ
-are rounded once, to an integer of two limbs, and added and taken away exactly.
+of clusters are rounded once, to an integer of two limbs, and added and taken away exactly.
 """
 
 from __future__ import annotations
@@ -30,11 +28,6 @@ class Frame:
 
     Shifting removes offsets that would cancel digits (1e8 + noise), scaling keeps squares away from
     overflow and underflow and makes float32 bounds safe. Both are exact.
-
-    Parameters
-    ----------
-    shift : (d,) array of float64
-    exponent : int
     """
 
     shift: NDArray[np.float64]
@@ -134,13 +127,9 @@ def limb_bits(n_samples: int) -> int:
 
 
 def column_scales(extents: Any, weights: Any, bits: int) -> Any:
-    """Factors that bring every term of every column below ``2**bits``.
+    """Return d + 1 powers of two that bring all terms below ``2**bits``; the last is for weights.
 
-    * ``extents`` (d,): the largest absolute value of every column.
-    * ``weights`` (n,) or (0,): empty for equal weights.
-    * ``bits``: size of a limb.
-
-    Returns d + 1 powers of two; the last one is for the weights themselves.
+    ``extents`` (d,) are the largest absolute values of the columns. Equal ``weights`` are empty.
     """
     heaviest = float(weights.max()) if len(weights) else 1.0
     largest = np.append(extents, 1.0) * heaviest
@@ -152,9 +141,7 @@ def means_of(sums: Any, centers: Any, scales: Any, limb: float) -> tuple[Any, An
     """Return the means and weights of clusters; an empty cluster's centre stays.
 
     The same arithmetic as :func:`~evomeans.engines.cpu.sums.update_center`, to the last bit.
-
-    * ``sums`` (k, 2, d + 1) of int64, ``centers`` (k, d)
-    * ``scales`` and ``limb``: of the numbers in ``sums``.
+    ``scales`` and ``limb`` are those of the numbers in ``sums`` (k, 2, d + 1).
     """
     totals = sums[:, 0] + sums[:, 1] * (1.0 / limb)
     weights = totals[:, -1] / scales[-1]

@@ -44,11 +44,11 @@ def labels(X: Any, centers: FloatArray, frame: Frame, n_threads: int = 1) -> NDA
 
     def find_all(scorer: Scorer, places: slice) -> list[None]:
         if not scorer.is_compiled:
-            return answers(X, places, scorer, find)
+            return answers(X, find, scorer, places)
         scorer.label_clear(X[places], result[places])
         unclear = places.start + np.flatnonzero(result[places] == UNCLEAR)
         for first in range(0, len(unclear), scorer.block_size):
-            answers(X, unclear[first : first + scorer.block_size], scorer, find)
+            answers(X, find, scorer, unclear[first : first + scorer.block_size])
         return []
 
     make_scorer = partial(scorer_for, X, centers, frame, X.dtype)
@@ -70,7 +70,7 @@ def squares(
         result[block.places] = np.ldexp(found, 2 * (frame.exponent - scorer.frame.exponent))
 
     make_scorer = partial(scorer_for, X, centers, frame, X.dtype)
-    for_blocks(X, make_scorer, n_threads, partial(answers_in, X, square))
+    for_blocks(X, make_scorer, n_threads, partial(answers, X, square))
     return result
 
 
@@ -86,16 +86,12 @@ def distances(X: Any, centers: FloatArray, frame: Frame, n_threads: int = 1) -> 
 
     double = np.dtype(np.float64)
     make_scorer = partial(scorer_for, X, centers, frame, double, measuring=True)
-    for_blocks(X, make_scorer, n_threads, partial(answers_in, X, measure))
+    for_blocks(X, make_scorer, n_threads, partial(answers, X, measure))
     return result
 
 
 def inertia(
-    X: Any,
-    sample_weight: FloatArray | None,
-    centers: FloatArray,
-    frame: Frame,
-    n_threads: int = 1,
+    X: Any, sample_weight: FloatArray | None, centers: FloatArray, frame: Frame, n_threads: int = 1
 ) -> float:
     """Sum up the weighted squared distances to the closest centres, in data units.
 
@@ -109,7 +105,7 @@ def inertia(
 
     try:
         make_scorer = partial(scorer_for, X, centers, frame, X.dtype)
-        costs: list[float] = for_blocks(X, make_scorer, n_threads, partial(answers_in, X, cost))
+        costs: list[float] = for_blocks(X, make_scorer, n_threads, partial(answers, X, cost))
         return math.fsum(costs)
     except OverflowError:
         raise ValueError(f"The squared distances of X are too large; {OVERFLOW}") from None
@@ -180,18 +176,8 @@ class OneBlasThread:
 one_blas_thread = OneBlasThread()
 
 
-def answers_in(
-    X: Any, answer: Callable[[Scorer, Block], Answer], scorer: Scorer, places: slice
-) -> list[Answer]:
-    """Answer for a block, as :func:`for_blocks` asks for it."""
-    return answers(X, places, scorer, answer)
-
-
 def answers(
-    X: Any,
-    places: slice | Indices,
-    scorer: Scorer,
-    answer: Callable[[Scorer, Block], Answer],
+    X: Any, answer: Callable[[Scorer, Block], Answer], scorer: Scorer, places: slice | Indices
 ) -> list[Answer]:
     """Answer for a block; for samples far outside of the frame in another frame, and apart."""
     block = scorer.block(X[places], places)
@@ -201,5 +187,5 @@ def answers(
         return [answer(scorer, block)]
     indices = np.arange(X.shape[0])[places]
     near, far = indices[is_near], indices[~is_near]
-    found = answers(X, far, scorer.reaching(X[far]), answer)
-    return [*answers(X, near, scorer, answer), *found] if len(near) else found
+    found = answers(X, answer, scorer.reaching(X[far]), far)
+    return [*answers(X, answer, scorer, near), *found] if len(near) else found

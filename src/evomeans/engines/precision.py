@@ -1,12 +1,11 @@
 """Values that engines can compute with, and samples that would be lost next to outliers.
 
-Samples that are lost next to an outlier: next to 1e50, those of size 1.
-
-Engines sum up a column in steps of 2⁻ᴿ of its largest value (:mod:`~evomeans.engines.frame`).
-R is 82 for a million samples, and larger for fewer. A sample is lost if a step is not small
-compared with its largest coordinate. In a cluster with larger samples this does no harm. The centre
-of a cluster of lost samples is wrong. That is refused if a third or more of all samples are lost;
-fewer are taken for noise next to the samples that matter, with a centre that is nearly zero.
+Engines sum up a column in steps of 2⁻ᴿ of its largest value (:mod:`~evomeans.engines.frame`). R is
+82 for a million samples, and larger for fewer. A sample is lost if a step is not small compared
+with its largest coordinate: next to 1e50, one of size 1. In a cluster with larger samples this does
+no harm. The centre of a cluster of lost samples is wrong. That is refused if a third or more of all
+samples are lost; fewer are taken for noise next to the samples that matter, with a centre that is
+nearly zero.
 """
 
 from __future__ import annotations
@@ -83,11 +82,6 @@ class Extremes(NamedTuple):
         """The smallest size of samples that are resolved, relative to the extent of a column."""
         return resolved_size(self.n_samples)
 
-    def _extents(self, frame: Frame) -> NDArray[np.float64]:
-        ends = np.stack([self.low, self.high]).astype(np.float64)
-        extents: NDArray[np.float64] = np.abs(frame.encode(ends)).max(axis=0)
-        return extents
-
     def lost_and_resolved(
         self, X: Any, sample_weight: NDArray[Any] | None, labels: Any, k: int, frame: Frame
     ) -> NDArray[np.int64]:
@@ -98,7 +92,8 @@ class Extremes(NamedTuple):
         Z = Z * frame.scale if is_sparse(Z) else frame.encode(Z)
         # Of every row the largest absolute value, and the largest extent of the columns it needs.
         sizes = _dense(abs(Z).max(axis=1))
-        extents, needed = self._extents(frame), Z != 0.0
+        ends = np.stack([self.low, self.high]).astype(np.float64)
+        extents, needed = np.abs(frame.encode(ends)).max(axis=0), Z != 0.0
         used = needed.multiply(extents) if is_sparse(Z) else np.where(needed, extents, 0.0)
         reach = _dense(used.max(axis=1))
         # Squares of smaller numbers are zero, and so might be the numbers.
@@ -158,7 +153,8 @@ def check_resolution(
 ) -> None:
     """Refuse a clustering of samples in memory if many samples and a whole cluster are lost."""
     weights = np.ones(1) if sample_weight is None else sample_weight
-    finest, lightest, heaviest = smallest(_stored(X)), smallest(weights), float(weights.max())
+    finest = smallest(X.data if is_sparse(X) else X)
+    lightest, heaviest = smallest(weights), float(weights.max())
     if may_lose_samples(frame, finest, lightest, heaviest, X.shape[0]):
         if not is_sparse(X) and most_are_resolved(X, sample_weight, frame, heaviest):
             return
@@ -197,11 +193,6 @@ def smallest(values: NDArray[Any]) -> float:
 
     least = smallest_size(values.reshape(-1))
     return least if least < NO_SIZE else math.inf
-
-
-def _stored(X: Any) -> NDArray[Any]:
-    values: NDArray[Any] = X.data if is_sparse(X) else X
-    return values
 
 
 def _dense(values: Any) -> NDArray[Any]:

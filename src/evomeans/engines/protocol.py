@@ -50,11 +50,8 @@ class Abandoned(Exception):  # noqa: N818
 class Abandonable:
     """What an engine inherits that calls :meth:`check_abandoned` between steps of a refinement.
 
-    Attributes
-    ----------
-    stop : (1,) array
-        Not zero while the engine is abandoned, for kernels that take long. Copies of an engine
-        share it: workers are abandoned together.
+    ``stop[0]`` is not zero while the engine is abandoned, for kernels that take long. Copies of an
+    engine share it: workers are abandoned together.
     """
 
     is_abandoned: bool = False
@@ -127,25 +124,18 @@ class Parent(Protocol):
     @property
     def centers(self) -> FloatArray:
         """(k, d), in the engine's frame."""
-        ...
 
     @property
     def cluster_weights(self) -> FloatArray:
         """(k,)."""
-        ...
 
     @property
     def handle(self) -> Handle | None:
         """The engine's memory of it."""
-        ...
 
 
 NOWHERE = np.empty((0, 0))
 """The centres of an order that is not placed yet."""
-
-
-def _nowhere() -> FloatArray:
-    return NOWHERE
 
 
 # Checkpoints store orders that are placed.
@@ -200,7 +190,7 @@ class Order:
         Uniform numbers: one for each cluster of a child, or what the founding has drawn.
     """
 
-    centers: FloatArray = field(default_factory=_nowhere)
+    centers: FloatArray = field(default_factory=lambda: NOWHERE)
     alpha: float = 1.0
     quantile: float = 0.5
     removed: int = -1
@@ -214,7 +204,7 @@ class Order:
     crossovers: Sequence[Any] = ()
     divides: bool = field(default=False, metadata=OF_PLACING)
     founding: Any = None
-    numbers: FloatArray = field(default_factory=_nowhere, metadata=OF_PLACING)
+    numbers: FloatArray = field(default_factory=lambda: NOWHERE, metadata=OF_PLACING)
 
     def placed(self, centers: FloatArray, made_by: str, **changes: Any) -> Order:
         """Return the order with centres, and without what they were made of."""
@@ -310,40 +300,32 @@ class Engine(Protocol):
     @property
     def n_samples(self) -> int:
         """Number of rows held."""
-        ...
 
     @property
     def total_weight(self) -> float:
         """Sum of the sample weights."""
-        ...
 
     @property
     def batch(self) -> int:
         """How many starts the engine refines together for best speed."""
-        ...
 
     @property
     def n_jobs(self) -> int:
         """How many threads of this process it may use."""
-        ...
 
     @property
     def abilities(self) -> frozenset[Ability]:
         """What it can do beyond K-means to its fixed point."""
-        ...
 
     @property
     def frame(self) -> Frame:
         """The shifted and scaled coordinates in which the engine works."""
-        ...
 
     def samples_at(self, quantiles: FloatArray) -> FloatArray:
         """Rows at the given quantiles of the cumulated sample weight, shape (q, d)."""
-        ...
 
     def refine(self, orders: Sequence[Order]) -> list[Refinement]:
         """Relocate where asked, then run the local search of every order."""
-        ...
 
     def offspring(self, order: Order, ways: Sequence[Way]) -> Refinement | None:
         """Cross the parents of an order and refine the child.
@@ -357,35 +339,28 @@ class Engine(Protocol):
         ways : sequence of Way
             Tried in this order. All but ``Way.PARTS`` make a child.
         """
-        ...
 
     def assign(self, centers: FloatArray) -> tuple[Any, float]:
         """Label of the closest centre of every sample (lowest index on ties), and the inertia."""
-        ...
 
     def cluster_sizes(self, centers: FloatArray) -> NDArray[np.int64]:
         """How many samples are closest to each centre."""
-        ...
 
     def weigh(self, centers: FloatArray) -> tuple[FloatArray, float]:
         """Total weight of the samples that are closest to each centre, and the inertia."""
-        ...
 
     def distances(self, centers: FloatArray) -> Any:
         """Euclidean distances of every sample to every centre, shape (n, k), in data units."""
-        ...
 
     @property
     def most_sampled(self) -> int:
         """How many samples an engine over some of them may have; 0 if there is none."""
-        ...
 
     def subsample(self, drawing: Drawing) -> Engine:
         """Return an engine over some of the samples, in the same frame.
 
         If they are drawn without centres, it has ``Ability.SEEDING``.
         """
-        ...
 
     @property
     def n_directions(self) -> Sequence[int]:
@@ -393,21 +368,18 @@ class Engine(Protocol):
 
         None where K-means on the projected samples would save too little time to be worth it.
         """
-        ...
 
     def projected(self, n_directions: int) -> Engine:
         """Return an engine over all samples, projected onto one of ``n_directions``.
 
         Its frame is another one. It has ``Ability.SEEDING`` and can be sampled.
         """
-        ...
 
     def means(self, labels: Labels, others: FloatArray) -> FloatArray:
         """Return the means of clusters, and ``others`` for those that have no weight.
 
         An abandoned engine does so as well: it takes less time than a look at all samples.
         """
-        ...
 
     def workers(self, n_clusters: int, most: int) -> Sequence[Engine]:
         """Return engines over the same samples for up to ``most`` refinements at a time.
@@ -415,11 +387,9 @@ class Engine(Protocol):
         Each may be used by one thread at a time. It is the engine itself, and no other, where more
         would not pay.
         """
-        ...
 
     def takes_long(self, n_clusters: int) -> bool:
         """Whether a refinement may take so long that it should be abandoned when time is up."""
-        ...
 
     def abandon(self, is_abandoned: bool) -> None:
         """Stop what another thread does soon, and all that follows until it is called with False.
@@ -428,28 +398,23 @@ class Engine(Protocol):
         so far; the others are samples drawn by their weight. Everything else raises
         :class:`Abandoned`. Engines whose refinements do not take long need not stop.
         """
-        ...
 
     @property
     def is_abandoned(self) -> bool:
         """Whether it has been abandoned."""
-        ...
 
     @property
     def is_prepared(self) -> bool:
         """Whether it has taken in its samples, as far as that helps seeding and refinements."""
-        ...
 
     def labelling_seconds(self, n_clusters: int) -> float:
         """Estimate how long it takes to label all samples, from the time that a few of them take.
 
         Zero where that is not known, or not worth reserving.
         """
-        ...
 
     def close(self) -> None:
         """Release what the engine holds outside this process."""
-        ...
 
     def seed(self, quantiles: FloatArray) -> FloatArray:
         """Draw k centres by k-means++, shape (k, d). Needs ``Ability.SEEDING``.
@@ -459,7 +424,6 @@ class Engine(Protocol):
         (k,), or (k, t) to draw t candidates for each centre but the first and to take the one that
         lowers Σ wD² most.
         """
-        ...
 
     def better_parts(
         self,
@@ -486,4 +450,3 @@ class Engine(Protocol):
             The centres of ``first`` that give way, and as many of ``second`` that replace them.
             None if the result would not be better than both.
         """
-        ...

@@ -116,10 +116,7 @@ def prepare_kernels(
 
 
 def prepare_calls(calls: Sequence[Any]) -> None:
-    """Compile what an engine with kernels of its own needs, see :func:`prepare_kernels`.
-
-    * ``calls``: see :class:`~evomeans.compiled.ready.Call`.
-    """
+    """Compile what an engine with kernels of its own needs, see :func:`prepare_kernels`."""
     from evomeans.compiled.ready import ready
 
     ready(calls)

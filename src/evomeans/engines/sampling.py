@@ -1,7 +1,5 @@
 """Draws of rows: by quantiles of the weight, and for samples of all rows.
 
-Which rows belong to a sample, and what they weigh there.
-
 A row is taken if a uniform number, which is a function of the seed and of the row's number alone,
 is below its probability. So one pass over the rows suffices, in any order and in any blocks.
 
@@ -111,10 +109,7 @@ NONE_TAKEN = np.empty(0, np.intp)
 
 
 class WeightedDraw:
-    """Turns uniform numbers into row numbers, each row having its share of the total weight.
-
-    * ``weights`` (n,): None for equal weights.
-    """
+    """Turns uniform numbers into row numbers, each row having its share of the total weight."""
 
     def __init__(self, n_samples: int, weights: FloatArray | None) -> None:
         self.n_samples = n_samples

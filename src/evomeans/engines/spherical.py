@@ -90,13 +90,8 @@ def find_closest(
 ) -> int:
     """Label some samples by the centre with the largest cosine; the lowest index on ties.
 
-    * ``units`` (d, k): centres of length one.
-    * ``labels`` (n,), in and out
-    * ``costs`` (n,), out: one less the cosine.
-    * ``products`` (k,): working memory.
-    * ``first`` and ``last``: the samples to label.
-
-    Returns how many labels changed.
+    The ``units`` (d, k) are centres of length one, and the ``costs`` (n,) become one less the
+    cosine. Returns how many labels changed.
     """
     changed = 0
     for i in range(first, last):
@@ -143,13 +138,7 @@ def move_singles(
 
     The objective is Σw − Σ‖s_j‖ with the sums s_j of clusters. If a sample moves from a to b, it
     falls by ‖s_a − wx‖ + ‖s_b + wx‖ − ‖s_a‖ − ‖s_b‖, which follows from the products of the sample
-    with the sums.
-
-    * ``labels`` (n,), in and out
-    * ``sums`` (d, k), in and out
-    * ``norms`` (k,), in and out: their squared lengths.
-    * ``products`` (k,): working memory.
-    * ``first`` and ``last``: the samples to visit.
+    with the ``sums`` (d, k); ``norms`` (k,) are their squared lengths.
     """
     moved = 0
     for i in range(first, last):

@@ -1,10 +1,9 @@
 """The engine of trimmed k-means: the farthest samples do not count.
 
-Exchanges of samples that are left out with samples that count.
-
 Trimming leaves out the samples that are farthest from the centres as they are. But a sample that is
 left out would attract a centre if it counted, so the sum of squares can fall although it is farther
-away. What an exchange changes is computed with the means moving along, as in Hartigan's method.
+away. So samples that are left out are exchanged with samples that count. What an exchange changes
+is computed with the means moving along, as in Hartigan's method.
 """
 
 from __future__ import annotations
@@ -43,13 +42,8 @@ def exchange_outliers(
 ) -> int:
     """Let samples count that are left out, each instead of another one, where the objective falls.
 
-    * ``items``: their weights are what counts of the samples, in and out.
-    * ``clusters``: with the means and weights of what counts, in and out.
-    * ``weights`` (n,): all of the weights of the samples.
-    * ``candidates`` and ``away`` (k, CANDIDATES): working memory.
-    * ``squares`` (k,): working memory.
-
-    Returns how many exchanges there were.
+    The weights of ``items`` are what counts of the samples, ``weights`` (n,) all of theirs; items
+    and clusters follow the exchanges. Returns how many there were.
     """
     k, exchanged = clusters.means.shape[0], 0
     list_farthest(items, clusters, candidates, away)
@@ -179,12 +173,7 @@ OUTLIER = -1
 
 
 class Trimming(NamedTuple):
-    """Samples with the centres closest to them, and how much of each counts.
-
-    * ``labels`` (n,): closest centres.
-    * ``squares`` (n,): squared distances to them.
-    * ``kept`` (n,): what is left of the weights.
-    """
+    """Closest centres of samples, squared distances to them, and what is left of their weights."""
 
     labels: NDArray[np.int64]
     squares: FloatArray
@@ -211,12 +200,7 @@ class TrimmedEngine(ModelEngine):
     """
 
     def __init__(
-        self,
-        X: NDArray[Any],
-        sample_weight: FloatArray | None,
-        trimmed: float,
-        *,
-        n_jobs: int = 1,
+        self, X: NDArray[Any], sample_weight: FloatArray | None, trimmed: float, *, n_jobs: int = 1
     ) -> None:
         weights = np.ones(len(X)) if sample_weight is None else sample_weight
         super().__init__(weights, Frame.around(X), n_jobs)

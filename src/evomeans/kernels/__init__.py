@@ -7,5 +7,5 @@ Here stands how many clusters are crossed by which of them. Importing this loads
 # long for twice as many. More of them are matched by an auction (kernels/matching.py).
 MOST_EXACT = 512
 # The costs of merging any two of up to this many clusters are kept. Of more, only those of near
-# ones are (kernels/ward_lists.py).
+# ones are (kernels/ward.py).
 MOST_KEPT = 2048

@@ -74,9 +74,8 @@ def cross(
     * ``first`` and ``second`` (k, d): with at most MOST_EXACT centres each; see :func:`cross_many`.
     * ``coins`` (k,): below one half for the pairs, by the first, from which the second is taken.
     * ``child`` (k, d), out: at the positions of the parent from which most of what they do not
-      share is taken.
+      share is taken. ``is_second`` (1,) says whether that is the second.
     * ``squared``: whether a pair costs its squared distance, instead of its distance.
-    * ``is_second`` (1,), out: whether that parent is the second.
     """
     match(first, second, squared, arrays)
     take_one_of_each(first, second, coins, child, arrays, is_second)

@@ -62,7 +62,7 @@ def merging(n: int) -> tuple[Any, float]:
         from evomeans.kernels.ward import merge
 
         return merge, 0.8
-    from evomeans.kernels.ward_lists import merge_many
+    from evomeans.kernels.ward import merge_many
 
     return merge_many, 1.0
 

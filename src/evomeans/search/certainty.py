@@ -36,16 +36,11 @@ SOON = 0.03
 class SearchEvidence(NamedTuple):
     """What a search has seen of its best solution.
 
-    Parameters
-    ----------
-    n_starts : int
-        Independent starts that came to the best solution, at least 1. They are populations that
-        were begun anew; or founders, if several of a population came there by themselves.
-    lateness : float
-        Offspring after which these populations came there, on average, in units of the longest
-        patience; 0 if founders did.
-    waited : float
-        Offspring since the best solution was found, in units of the longest patience.
+    * ``n_starts``: independent starts that came to it, at least 1. They are populations that were
+      begun anew; or founders, if several of a population came there by themselves.
+    * ``lateness``: offspring after which these populations came there, on average, in units of the
+      longest patience; 0 if founders did.
+    * ``waited``: offspring since it was found, in units of the longest patience.
     """
 
     n_starts: int
@@ -55,25 +50,15 @@ class SearchEvidence(NamedTuple):
     @property
     def features(self) -> tuple[float, ...]:
         """What the logit is linear in."""
-        ripeness = min(1.0, self.waited / RIPE)
-        return (
-            math.log(self.n_starts),
-            math.log(SOON + self.lateness),
-            math.log(SOON + ripeness),
-        )
+        lateness, ripeness = SOON + self.lateness, SOON + min(1.0, self.waited / RIPE)
+        return math.log(self.n_starts), math.log(lateness), math.log(ripeness)
 
 
 def gather(history: Sequence[OffspringRecord], patience: int, tolerance: float) -> SearchEvidence:
-    """Count what the records of a search say.
+    """Count what the records of a search say; there is at least one.
 
-    Parameters
-    ----------
-    history : sequence of OffspringRecord
-        At least one.
-    patience : int
-        Offspring in a row that may fail at most before a population has settled.
-    tolerance : float
-        Relative difference up to which two inertias are the same.
+    ``patience`` is how many offspring in a row may fail at most before a population has settled,
+    ``tolerance`` the relative difference up to which two inertias are the same.
     """
     last = history[-1]
     limit = last.best * (1.0 + tolerance)
@@ -110,12 +95,8 @@ def path_features(n_clusters: int, n_agreeing: int) -> tuple[float, ...]:
 def path_certainty(n_clusters: int, n_agreeing: int) -> float:
     """Return the same probability for one number of clusters of a path.
 
-    Parameters
-    ----------
-    n_clusters : int
-    n_agreeing : int
-        Independent populations that came to the best solution, at least 1. The two sweeps of the
-        path are two of them.
+    At least one of the independent populations came to the best solution; the two sweeps of the
+    path are two of them.
     """
     return _logistic(PATH_INTERCEPT, PATH_COEFFICIENTS, path_features(n_clusters, n_agreeing))
 

@@ -15,13 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines.protocol import (
-    Abandonable,
-    Abandoned,
-    Ability,
-    Engine,
-    Way,
-)
+from evomeans.engines.protocol import Abandonable, Abandoned, Ability, Engine, Way
 from evomeans.kernels.merging import pnn_merge
 from evomeans.search.population import Individual
 from evomeans.typing import FloatArray, Integers

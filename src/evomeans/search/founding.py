@@ -43,20 +43,16 @@ class Founding(Protocol):
     @property
     def name(self) -> str:
         """What the record calls it."""
-        ...
 
     @property
     def needs(self) -> frozenset[Ability]:
         """Abilities that the engine must have."""
-        ...
 
     def draw(self, n_samples: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:
         """Draw the random numbers of one founder."""
-        ...
 
     def place(self, engine: Engine, draws: Sequence[FloatArray]) -> list[FloatArray]:
         """Turn the numbers of several founders into their centres."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -146,22 +142,14 @@ class KMeansPlusPlus:
 class QuickStart:
     """K-means on some of the samples, drawn by their weight: for a first answer in little time.
 
-    With many features, it happens in leading directions of the samples.
-
     k-means++ would take longer than there is time for: a look at all samples for each centre. As
     soon as the engine is abandoned, the centres are those that K-means has come to.
 
-    Parameters
-    ----------
-    size : int
-        How many samples to expect; 0 for none, and centres on random samples.
-    seeded : bool
-        Whether there is time for k-means++ among these.
-    greedy : bool
-        Whether there is time for greedy k-means++.
-    n_directions : int
-        How many leading directions all this happens in, 0 for all features. The centres are the
-        means, in all features, of the clusters that all samples form there.
+    * ``size``: how many samples to expect; 0 for none, and centres on random samples.
+    * ``seeded`` and ``greedy``: whether there is time for k-means++ among these, and for greedy
+      one.
+    * ``n_directions``: how many leading directions all this happens in, 0 for all features. The
+      centres are the means, in all features, of the clusters that all samples form there.
     """
 
     size: int

@@ -315,10 +315,7 @@ DEEP = Strategy(
 """The default; docs/background/how-it-works.md describes it, with an ablation of every part."""
 
 MODELS = replace(
-    DEEP,
-    name="deep, models",
-    founding=(*DEEP.founding[:-1], RandomMeans()),
-    distinct_starts=True,
+    DEEP, name="deep, models", founding=(*DEEP.founding[:-1], RandomMeans()), distinct_starts=True
 )
 """The default of spherical, trimmed and constrained k-means, whose local searches depend more on
 where they begin."""

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, NamedTuple
 
 from evomeans.engines.protocol import Ability, Engine
@@ -48,12 +48,7 @@ class DeferredInterrupt:
                 self._previous = signal.signal(signal.SIGINT, self._handle)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._previous is not None:
             signal.signal(signal.SIGINT, self._previous)
 

@@ -16,12 +16,7 @@ from evomeans.engines.constrained.feasibility import (
     find_clustering,
     place_exactly,
 )
-from evomeans.engines.constrained.links import (
-    InfeasibleError,
-    Links,
-    contract,
-    group_samples,
-)
+from evomeans.engines.constrained.links import InfeasibleError, Links, contract, group_samples
 from evomeans.engines.protocol import LocalSearch, Order
 
 NO_PAIRS = np.empty((0, 2), np.int64)

@@ -9,8 +9,14 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy.optimize import linear_sum_assignment, linprog
 
-from evomeans.engines.constrained.heaps import Heaps, insert, remove
-from evomeans.engines.constrained.transport import Flow, assign_within, transport
+from evomeans.engines.constrained.transport import (
+    Flow,
+    Heaps,
+    assign_within,
+    insert,
+    remove,
+    transport,
+)
 
 
 @st.composite

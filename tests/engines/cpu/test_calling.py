@@ -31,12 +31,7 @@ def test_layouts_differ_wherever_types_do(one, other) -> None:
 
 @pytest.mark.parametrize(
     "changed",
-    [
-        X.astype(np.float32),
-        X[0],
-        np.asfortranarray(X),
-        np.frombuffer(X.tobytes()).reshape(X.shape),
-    ],
+    [X.astype(np.float32), X[0], np.asfortranarray(X), np.frombuffer(X.tobytes()).reshape(X.shape)],
 )
 def test_arrays_of_other_types_have_other_layouts(changed) -> None:
     assert kernels.layout_of(changed) != kernels.layout_of(X)

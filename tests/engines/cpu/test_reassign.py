@@ -224,10 +224,7 @@ def test_close_calls_are_decided_as_in_double_precision(dtype, d, nearer) -> Non
     assert_array_equal(labels, 1 - expected)
 
 
-@pytest.mark.parametrize(
-    "outlier",
-    [1e6, 1e12, 1e18, 1e24, 1e30],
-)
+@pytest.mark.parametrize("outlier", [1e6, 1e12, 1e18, 1e24, 1e30])
 def test_samples_are_told_apart_beside_any_outlier(dtype, outlier) -> None:
     """Their squared distances, in units of the outlier's, leave the range of single precision."""
     rng = np.random.default_rng(4)

@@ -15,7 +15,7 @@ from evomeans.engines.cpu.samples import encode_samples
 from evomeans.engines.dask import blocks, cache
 from evomeans.engines.dask.blocks import combine, even_parts, row_chunks, summarize
 from evomeans.engines.dask.cache import Standing, WorkerCache, memory_of
-from evomeans.engines.dask.course import locate, positions
+from evomeans.engines.dask.engine import locate, positions
 from evomeans.engines.dask.steps import Reply, merge_replies
 from evomeans.engines.frame import Frame
 

@@ -9,12 +9,7 @@ import pytest
 
 from evomeans import HGMeans
 from evomeans.engines import create_engine
-from evomeans.engines.gpu import (
-    VARIABLE,
-    GpuNotAvailableError,
-    chosen_device,
-    described_device,
-)
+from evomeans.engines.gpu import VARIABLE, GpuNotAvailableError, chosen_device, described_device
 from optional import require_torch
 
 

@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evomeans.compiled.ready import Call
 from evomeans.engines.base import Descent, ModelEngine, is_hopeless
-from evomeans.engines.constrained.heaps import Heaps
+from evomeans.engines.constrained.feasibility import (
+    Feasibility,
+    assign_clique,
+    find_clustering,
+    place_exactly,
+)
 from evomeans.engines.constrained.layout import Clustering, Items, MoveMemory, place_bound
+from evomeans.engines.constrained.links import (
+    Groups,
+    Links,
+    check_penalties,
+    group_samples,
+    neighbours,
+    soft_pairs,
+)
 from evomeans.engines.constrained.moves import (
     CANDIDATES,
     centre,
@@ -20,22 +34,307 @@ from evomeans.engines.constrained.moves import (
     move_items,
     penalty,
 )
-from evomeans.engines.constrained.placing import PAIRS_AT_ONCE, PlacingEngine
-from evomeans.engines.constrained.transport import Flow, begin, fill_soon, transport
+from evomeans.engines.constrained.transport import Flow, Heaps, begin, fill_soon, transport
+from evomeans.engines.frame import Frame
 from evomeans.typing import FloatArray, Integers, Labels
 
+# If more than FEW_WAITING items wait, placing looks at WINDOW of them for the next one.
+FEW_WAITING, WINDOW = 400, 64
+# Pairs of items, or of an item and a cluster, between two looks at whether the engine is abandoned.
+PAIRS_AT_ONCE = 2**20
+# The largest integer program to repair a placement with, and the size of its search tree.
+MOST_VARIABLES, MOST_NODES = 6000, 50
+# To find prices for all items, a transport begins with every 64th, then with every 8th item, if
+# that leaves enough of them for each cluster.
+STRIDES, FEWEST_PER_CLUSTER = (64, 8), 10
+# What items without weight count when they are placed.
+LEAST_SHARE = 1e-12
 # Rounds of assignment and moves; no real search took a tenth of it.
 MOST_ROUNDS = 10_000
 # A round must lower the objective by this share, or it is the last.
 IMPROVED = 1.0 - 1e-10
 
 
-class ConstrainedEngine(PlacingEngine):
+class ConstrainedEngine(ModelEngine):
     """Items with limits and links, on which k-means keeps all constraints.
 
-    Wherever items are placed, moves and exchanges follow that keep every constraint. The parameters
-    are those of :class:`~evomeans.engines.constrained.placing.PlacingEngine`.
+    Bound items, which have links or are groups under size limits, are placed one after the other in
+    order of regret. All others are assigned at the least total cost. Wherever items are placed,
+    moves and exchanges follow that keep every constraint.
+
+    * ``groups``: the items, in data units.
+    * ``links``: of the samples.
+    * ``low`` and ``high`` (k,): how many samples clusters must and may have.
+    * ``n_jobs``: refinements at a time.
+
+    Raises an InfeasibleError if no clustering satisfies all constraints.
     """
+
+    def __init__(
+        self, groups: Groups, links: Links, low: Integers, high: Integers, *, n_jobs: int = 1
+    ) -> None:
+        frame = Frame.around(groups.points)
+        super().__init__(groups.weights, frame, n_jobs)
+        self.groups = groups
+        self.low, self.high = low, high
+        self.points = frame.encode(groups.points).astype(np.float64)
+        self.is_limited = bool(low.any() or (high < groups.counts.sum()).any())
+        m = len(groups.counts)
+        self.pairs = np.unique(np.sort(groups.of_sample[links.hard_cannot], axis=1), axis=0)
+        soft, penalties, constant = soft_pairs(links, groups.of_sample)
+        check_penalties(penalties, constant, frame)
+        # Penalties are in the units of the data, and all computing is done in the frame.
+        penalties = np.ldexp(penalties, 2 * frame.exponent)
+        self.least_penalty = float(np.ldexp(constant, 2 * frame.exponent))
+        hard_start, hard, _ = neighbours(m, self.pairs)
+        self.items = Items(
+            self.points,
+            np.ascontiguousarray(groups.weights),
+            groups.counts,
+            hard_start,
+            hard,
+            *neighbours(m, soft, penalties),
+        )
+        self.least_weight = LEAST_SHARE * self.total_weight / m
+        has_links = (np.diff(self.items.hard_start) > 0) | (np.diff(self.items.soft_start) > 0)
+        is_bound = has_links | (groups.counts > 1) if self.is_limited else has_links
+        self.free = np.flatnonzero(~is_bound)
+        degrees = np.diff(self.items.hard_start)
+        bound = np.flatnonzero(is_bound)
+        self.bound = bound[np.argsort(-degrees[bound] - groups.counts[bound], kind="stable")]
+        self.differ = len({*zip(low.tolist(), high.tolist(), strict=True)}) > 1
+        self.cliques, self.parts = self._components()
+        self._allocate()
+        self.feasible = self._some_placement()
+
+    def _allocate(self) -> None:
+        """Reserve memory of this engine's own."""
+        self._stop, self._has_time = np.zeros(1, np.int64), True
+        (m, d), k = self.points.shape, len(self.low)
+        self._work = MoveMemory.allocate(m, k, d)
+        self._costs = np.empty((m, k))
+        # Of no centre the costs have been computed.
+        self._measured, self._columns = np.full((k, d), np.nan), np.empty(k, np.int64)
+        self._heaps = Heaps.allocate(len(self.free) if self.is_limited else 0, k)
+        self._candidates = np.empty((k, k, CANDIDATES), np.int64)
+
+    def twin(self) -> Self:
+        """Return an engine with memory of its own over the same items."""
+        twin = super().twin()
+        twin._allocate()
+        return twin
+
+    def _components(self) -> tuple[list[Integers], Integers]:
+        """Return the conflict components that are cliques, and the component of every item."""
+        parts = group_samples(len(self.points), self.pairs)
+        sizes = np.bincount(parts)
+        edges = np.bincount(parts[self.pairs[:, 0]], minlength=len(sizes))
+        is_clique = (sizes > 2) & (edges == sizes * (sizes - 1) // 2)
+        order = np.argsort(parts, kind="stable")
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        cliques = [
+            order[starts[part] : starts[part + 1]] for part in np.flatnonzero(is_clique).tolist()
+        ]
+        return cliques, parts
+
+    def _some_placement(self) -> Integers:
+        """Return places of the bound items that keep all constraints, whatever they cost."""
+        k = len(self.low)
+        spread = self.rows(np.linspace(0, len(self.points) - 1, k).astype(np.intp))
+        if len(self.bound):
+            self._measure(spread)
+        clusters = self._blank(spread)
+        if self._try_to_place(clusters) and self._limits(clusters) is not None:
+            return clusters.labels[self.bound].copy()
+        placed = find_clustering(self.groups, self.bound, self.pairs, self.low, self.high)
+        clusters.labels[self.bound] = placed
+        return placed
+
+    def rows(self, chosen: NDArray[np.intp]) -> FloatArray:
+        """Return a few items."""
+        return self.points[chosen]
+
+    def abandon(self, is_abandoned: bool) -> None:
+        """Stop a transport that another thread is running, too."""
+        super().abandon(is_abandoned)
+        self._stop[0] = is_abandoned
+        self._has_time = self._has_time and not is_abandoned
+
+    def _blank(self, centers: FloatArray) -> Clustering:
+        k = len(centers)
+        labels = np.full(self.n_samples, -1, np.int64)
+        means = np.array(centers, dtype=np.float64)
+        return Clustering(labels, means, np.zeros(k), np.zeros(k, np.int64), self.low, self.high)
+
+    def _measure(self, centers: FloatArray) -> None:
+        before, weight = self._measured.copy(), self.least_weight
+        # Nothing is measured before all is: another thread may end it.
+        self._measured[:] = np.nan
+        for block in self.blocks(len(centers)):
+            items = self.items._replace(
+                points=self.items.points[block], weights=self.items.weights[block]
+            )
+            measure(items, self._costs[block], centers, before.copy(), self._columns, weight)
+        self._measured[:] = centers
+
+    def _penalty(self, labels: Integers) -> float:
+        # Rounding must not make it negative.
+        return max(0.0, float(penalty(self.items, labels)) + self.least_penalty)
+
+    def _placed(self, clusters: Clustering) -> tuple[Clustering, Flow]:
+        """Place all items with centres where they are, or in the order that suits the limits."""
+        orders = [np.arange(len(self.low))]
+        if self.differ:
+            orders.append(self._order_by_size(clusters.means))
+        found = []
+        for order in orders:
+            one, flow = self._blank(clusters.means[order]), Flow.allocate(len(self.low), self._stop)
+            self._place(one, flow)
+            cost = float(self._costs[np.arange(self.n_samples), one.labels].sum())
+            cost += self._penalty(one.labels)
+            found.append((cost, one, flow))
+        best = min(found, key=lambda placed: placed[0])
+        # The costs of the order that was chosen are still needed.
+        if best is not found[-1]:
+            self._measure(best[1].means)
+        return best[1], best[2]
+
+    def _place_soon(self, clusters: Clustering) -> None:
+        """Place the bound items where they are known to fit, and the free ones one by one."""
+        self._measure(clusters.means)
+        clusters.labels[self.bound] = self.feasible
+        limits = self._limits(clusters)
+        assert limits is not None
+        fill_soon(self._costs, self.free, *limits, clusters.labels)
+
+    def _order_by_size(self, centers: FloatArray) -> NDArray[np.intp]:
+        """Give the centres that are closest to most samples to the clusters with most room."""
+        self._measure(centers)
+        sizes = np.bincount(self._costs.argmin(axis=1), self.groups.counts, len(centers))
+        order = np.empty(len(centers), np.intp)
+        order[np.lexsort([-self.low, -self.high])] = np.argsort(-sizes, kind="stable")
+        return order
+
+    def _place(self, clusters: Clustering, flow: Flow) -> None:
+        """Place the bound items in order of regret, and then the free ones at the least cost."""
+        self._measure(clusters.means)
+        if self._try_to_place(clusters) and self._fill(clusters, flow):
+            return
+        if not (self._repair(clusters) and self._fill(clusters, flow)):
+            # One that is known to be possible; moves improve it.
+            clusters.labels[self.bound] = self.feasible
+            self._fill(clusters, flow)
+
+    def _try_to_place(self, clusters: Clustering) -> bool:
+        """Place the bound items; return whether all of them found a place."""
+        clusters.labels[self.bound] = -1
+        bound = self.bound.copy()
+        if not self.is_limited:
+            for clique in self.cliques:
+                if len(clique) > len(self.low):
+                    return False
+                clusters.labels[clique] = assign_clique(self._costs[clique])
+            bound = bound[clusters.labels[bound] < 0]
+        window = len(bound) if len(bound) <= FEW_WAITING else WINDOW
+        clusters.counts[:] = 0
+        out, left = (clusters.labels, clusters.counts), 0
+        at_once = max(1, PAIRS_AT_ONCE // max(1, window * len(self.low)))
+        for first in range(0, len(bound), at_once):
+            self.check_abandoned()
+            last = min(first + at_once, len(bound))
+            left += place_bound(
+                self.items, self._costs, bound, self.high, window, *out, first, last
+            )
+        return left == 0
+
+    def _repair(self, clusters: Clustering) -> bool:
+        """Place bound items by an integer program; return whether it was small enough.
+
+        Without size limits, only the components that have items without a place.
+        """
+        costs, labels = self._costs, clusters.labels
+        if self.is_limited:
+            return self._solve(self.bound, labels, len(self.free))
+        parts = np.unique(self.parts[self.bound[labels[self.bound] < 0]])
+        for part in parts.tolist():
+            items = np.flatnonzero(self.parts == part)
+            if len(items) * costs.shape[1] > MOST_VARIABLES:
+                return False
+            if not self._solve(items, labels, 0):
+                return False
+        return True
+
+    def _solve(self, items: Integers, labels: Integers, n_free: int) -> bool:
+        """Place some items exactly, together with samples that cost nothing anywhere."""
+        if len(items) * len(self.low) > MOST_VARIABLES:
+            return False
+        place = np.full(self.n_samples, -1)
+        place[items] = np.arange(len(items))
+        pairs = place[self.pairs]
+        pairs = pairs[(pairs >= 0).all(axis=1)]
+        counts = self.groups.counts[items]
+        low, high = (self.low, self.high) if self.is_limited else self._no_limits
+        verdict, found = place_exactly(
+            self._costs[items], pairs, counts, n_free, low, high, max_nodes=MOST_NODES
+        )
+        if verdict is Feasibility.FOUND:
+            labels[items] = found
+        return verdict is Feasibility.FOUND
+
+    @property
+    def _no_limits(self) -> tuple[Integers, Integers]:
+        k = len(self.low)
+        return np.zeros(k, np.int64), np.full(k, int(self.groups.counts.sum()))
+
+    def _fill(self, clusters: Clustering, flow: Flow) -> bool:
+        """Assign the free items at the least total cost; return whether limits allow it."""
+        if (limits := self._limits(clusters)) is None:
+            return False
+        if self.is_limited:
+            self._find_prices(clusters, flow, *limits)
+        possible: bool = transport(
+            self._costs, self.free, *limits, clusters.labels, flow, self._heaps
+        )
+        self.check_abandoned()
+        return possible
+
+    def _limits(self, clusters: Clustering) -> tuple[Integers, Integers] | None:
+        """Return how many free items clusters must and may have; None if that is not possible."""
+        low, high = self._room(clusters) if self.is_limited else self._no_limits
+        n_free = len(self.free)
+        if (high < 0).any() or low.sum() > n_free or high.sum() < n_free:
+            return None
+        # More than all there are is never needed, and would be filled with nothing.
+        return low.copy(), np.minimum(high, n_free)
+
+    def _find_prices(self, clusters: Clustering, flow: Flow, low: Integers, high: Integers) -> None:
+        """Solve the problem for some of the items first, if prices are far from what they will be.
+
+        Prices of a share of the items are off by what is left to chance, so this is not worthwhile
+        if less than that has to be shifted.
+        """
+        n_free, k = len(self.free), len(low)
+        for stride in STRIDES:
+            items = self.free[::stride]
+            if len(items) < FEWEST_PER_CLUSTER * k:
+                continue
+            if flow.prices.any():
+                begin(self._costs, self.free, low, high, clusters.labels, flow)
+                too_many = int(flow.excess[flow.excess > 0].sum())
+                if too_many < math.sqrt(stride * n_free * k):
+                    continue
+            share = len(items) / n_free
+            some_low = np.floor(share * low).astype(np.int64)
+            some_high = np.minimum(np.ceil(share * high), len(items)).astype(np.int64)
+            transport(self._costs, items, some_low, some_high, clusters.labels, flow, self._heaps)
+
+    def _room(self, clusters: Clustering) -> tuple[Integers, Integers]:
+        """Return how many free items clusters must and may have."""
+        if not len(self.bound):
+            return self.low, self.high
+        counts = self.groups.counts[self.bound]
+        taken = np.bincount(clusters.labels[self.bound], counts, len(self.low)).astype(np.int64)
+        return np.maximum(self.low - taken, 0), self.high - taken
 
     def nearest(self, centers: FloatArray) -> FloatArray:
         """Squared distances to the closest centres."""

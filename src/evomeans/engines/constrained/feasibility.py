@@ -44,11 +44,9 @@ def place_exactly(
 ) -> tuple[Feasibility, Integers]:
     """Place items at the least total cost, such that pairs are apart and sizes within limits.
 
-    * ``costs`` (b, k): what each item costs in each cluster.
-    * ``pairs`` (p, 2): items that must be apart.
-    * ``counts`` (b,): how many samples the items are.
+    * ``costs`` (b, k) and ``counts`` (b,): what each item costs in each cluster, and how many
+      samples it is.
     * ``n_free``: samples that can be put anywhere; they cost nothing here.
-    * ``low`` and ``high`` (k,): how many samples clusters must and may have.
     * ``max_nodes``: of the search tree. None leaves nothing open.
 
     Returns labels (b,) too, empty unless a placement was found.
@@ -155,12 +153,8 @@ def find_clustering(
 ) -> Integers:
     """Place bound items somewhere within all constraints, or prove that it cannot be done.
 
-    * ``bound`` (b,): the items whose places matter; all others are single samples that can go
-      anywhere.
-    * ``pairs`` (p, 2): items that must be apart.
-    * ``low`` and ``high`` (k,)
-
-    Returns labels (b,), or raises an InfeasibleError with the samples that are to blame.
+    ``bound`` (b,) are the items whose places matter; all others are single samples that can go
+    anywhere. Returns labels (b,), or raises an InfeasibleError with the samples that are to blame.
     """
     place = np.full(len(groups.counts), -1)
     place[bound] = np.arange(len(bound))

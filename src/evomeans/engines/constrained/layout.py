@@ -60,7 +60,7 @@ class Clustering(NamedTuple):
 class MoveMemory(NamedTuple):
     """Memory of the moves.
 
-    * ``squares`` and ``extra`` (k,): of one item: squared distances to the means, and penalties.
+    * ``squares`` and ``extra`` (k,): of one item, squared distances to the means, and penalties.
     * ``is_blocked`` (k,): where an item is met by one from which it must be kept apart.
     * ``chain`` (n,): items of a chain.
     * ``is_in_chain`` (n,): always False between two moves.
@@ -82,16 +82,10 @@ class MoveMemory(NamedTuple):
     @classmethod
     def allocate(cls, n_items: int, n_clusters: int, n_features: int) -> MoveMemory:
         """Reserve memory."""
-        return cls(
-            np.empty(n_clusters),
-            np.empty(n_clusters),
-            np.empty(n_clusters, np.bool_),
-            np.empty(n_items, np.int64),
-            np.zeros(n_items, np.bool_),
-            np.empty((n_clusters, n_features)),
-            np.empty((2, n_features)),
-            np.empty(4),
-        )
+        squares, extra, is_blocked = *np.empty((2, n_clusters)), np.empty(n_clusters, np.bool_)
+        chain, is_in_chain = np.empty(n_items, np.int64), np.zeros(n_items, np.bool_)
+        sums, shifts = np.empty((n_clusters, n_features)), np.empty((2, n_features))
+        return cls(squares, extra, is_blocked, chain, is_in_chain, sums, shifts, np.empty(4))
 
 
 @jit
@@ -111,14 +105,12 @@ def place_bound(
     Next is the item with the fewest clusters left; of several, the one that has most to lose if its
     cheapest cluster is blocked too, which is its regret.
 
-    * ``costs`` (n, k)
-    * ``bound`` (b,): the items to place, changed: in the order in which they were placed.
+    * ``bound`` (b,): the items to place, changed: in the order in which they were placed. The
+      places from ``first`` to ``last`` are filled. Those before must be filled, and later ones are
+      looked at, up to a ``window`` of waiting items.
     * ``high`` (k,): the most samples that clusters may have.
-    * ``window``: how many of the waiting items are looked at for the next one.
     * ``labels`` (n,), out: must be −1 for bound items.
     * ``counts`` (k,), in and out: samples that were placed in the clusters.
-    * ``first`` and ``last``: the places of ``bound`` to fill. Those before must be filled, and
-      later ones are looked at.
 
     Returns how many items could not be placed, because all clusters are blocked.
     """

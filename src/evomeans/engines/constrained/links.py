@@ -60,8 +60,7 @@ class Groups:
 
     * ``of_sample`` (n,): the item to which each sample belongs.
     * ``points`` (m, d): weighted means of the items. A single sample is its own, to the last bit.
-    * ``weights`` (m,): total weights.
-    * ``counts`` (m,): how many samples they are.
+    * ``weights`` and ``counts`` (m,): total weights, and how many samples they are.
     """
 
     of_sample: Integers

@@ -35,11 +35,8 @@ def measure(
 
     Items without weight count a little, so that they go where they are closest.
 
-    * ``costs`` (n, k), out
-    * ``means`` (k, d)
-    * ``measured`` (k, d): the means for which ``costs`` has been filled in before; what did not
-      move is left as it is.
-    * ``columns`` (k,): working memory.
+    ``measured`` (k, d) are the means for which ``costs`` (n, k) has been filled in before; what did
+    not move is left as it is.
     """
     count = 0
     for j in range(means.shape[0]):
@@ -309,15 +306,10 @@ def exchange_items(
     first: int,
     last: int,
 ) -> int:
-    """Exchange pairs of items, one in some of the clusters, that lower the objective.
+    """Exchange pairs of items that lower the objective; return how many.
 
-    Return how many.
-
-    * ``items``, ``clusters`` and ``work``: as in
-      :func:`~evomeans.engines.constrained.moves.move_items`.
-    * ``costs`` (n, k): what items cost in clusters.
-    * ``candidates`` (k, k, CANDIDATES): working memory, which is filled in with the first cluster.
-    * ``first`` and ``last``: these clusters exchange items with all that follow them.
+    The clusters from ``first`` to ``last`` exchange items with all that follow them. ``costs``
+    (n, k) is what items cost in clusters; ``candidates`` are filled in with the first cluster.
     """
     k, exchanged = clusters.means.shape[0], 0
     if first == 0:

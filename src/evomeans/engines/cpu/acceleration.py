@@ -46,15 +46,9 @@ class MomentumState(NamedTuple):
     @classmethod
     def allocate(cls, n_clusters: int, n_features: int) -> MomentumState:
         """Allocate the arrays."""
-        shape = n_clusters, n_features
-        return cls(
-            np.empty(shape),
-            np.empty(shape),
-            np.empty(n_clusters),
-            np.empty(MAX_ITERATIONS),
-            np.empty(1),
-            np.empty(1),
-        )
+        means, before = np.empty((2, n_clusters, n_features))
+        weights, explained = np.empty(n_clusters), np.empty(MAX_ITERATIONS)
+        return cls(means, before, weights, explained, np.empty(1), np.empty(1))
 
 
 @jit(by_address=True)
@@ -71,12 +65,9 @@ def lead(
 ) -> None:
     """Lead the centres to a fixed point, or near one, from where samples have just been assigned.
 
-    * ``state``, in and out
-    * ``centers``, in and out: ``target`` is where they are in the end.
-    * ``scratch``: ITERATIONS are added to ``numbers``. If it is hopeless to go on, INERTIA is
-      infinite.
-    * ``least``: what the centres have to explain in the end; 0 for anything.
-    * ``assign``: address of :func:`~evomeans.engines.cpu.assignment.reassign`.
+    They have to explain the ``least`` in the end, 0 for anything. ``centers.target`` is where they
+    are then. ITERATIONS are added to ``scratch.numbers``; if it is hopeless to go on, INERTIA is
+    infinite. ``assign`` is the address of :func:`~evomeans.engines.cpu.assignment.reassign`.
     """
     stage, iterations = np.int64(BEGIN), 0
     while True:

@@ -1,10 +1,8 @@
 """One assignment step: the bounds first, then the few comparisons that they leave.
 
-Comparing the samples of a tile with a few centres, 64 samples at a time.
-
-With x and c relative to the middle of the tile, ‖x − c‖² = ‖x‖² + (‖c‖² − 2x·c). The term in
-brackets is the *score* of the centre: the lowest score wins, and it costs one multiplication per
-feature.
+The samples of a tile are compared with a few centres, 64 samples at a time. With x and c relative
+to the middle of the tile, ‖x − c‖² = ‖x‖² + (‖c‖² − 2x·c). The term in brackets is the *score* of
+the centre: the lowest score wins, and it costs one multiplication per feature.
 
 Scores are computed in single precision. The middle is close to the samples, so x and c are not much
 longer than the distances that are compared. The error of a score, together with that of ‖x‖² and of
@@ -236,11 +234,8 @@ def reassign(
 ) -> None:
     """Assign a thread's share of the tiles to the closest centres, after these have moved.
 
-    * ``state``, in and out: True for the centres before their move; in the end, for
-      ``centers.exact``.
-    * ``centers``, in and out: ``sums`` follow the labels, and ``touched`` marks clusters that have
-      changed.
-    * ``gone``: the centre that is NOWHERE at present; −1 for none.
+    The state is true for the centres before their move, and in the end for ``centers.exact``. Sums
+    follow the labels. ``gone`` is the centre that is NOWHERE at present; −1 for none.
     """
     pairs, n_tiles, barrier = 0, state.spread.shape[0], scratch.barrier
     for nth in range(n_tiles):

@@ -83,11 +83,8 @@ def renew_gaps(
 ) -> None:
     """Set the spread of a tile, and the gaps of the centres it was compared with, from scores.
 
-    * ``squares`` (tiles, WIDTH): squared distances of the samples from the middle of their tile.
-    * ``chosen`` (≥ count,): the centres.
-    * ``scores`` (≥ count, WIDTH): their scores.
-    * ``lanes`` (≥ 3, WIDTH): BEST and CLOSEST of the samples.
-    * ``error``: upper bound of the error of a score.
+    ``squares`` (tiles, WIDTH) are squared distances of the samples from the middle of their tile;
+    ``lanes`` have BEST and CLOSEST; ``error`` is an upper bound of the error of a score.
     """
     nothing = repeat(NOTHING)
     square, closest = load(squares, tile), load(lanes, CLOSEST)

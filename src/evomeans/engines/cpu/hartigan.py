@@ -69,10 +69,7 @@ LIGHT = 1e30
 def move_singles(
     samples: Samples, state: State, centers: Centers, scratch: Scratch, thread: int, n_threads: int
 ) -> None:
-    """Make one pass of single moves, from a fixed point of K-means.
-
-    * ``state``, ``centers`` and ``scratch``: as :func:`visit` leaves them.
-    """
+    """Make one pass of single moves, from a fixed point of K-means; see :func:`visit`."""
     mark(samples, state, centers, scratch, thread, n_threads)
     meet(scratch.barrier, n_threads)
     if thread == 0:
@@ -84,11 +81,7 @@ def move_singles(
 def mark(
     samples: Samples, state: State, centers: Centers, scratch: Scratch, thread: int, n_threads: int
 ) -> None:
-    """Mark the samples of a thread's share of the tiles that would gain by a move.
-
-    * ``state``: a fixed point of K-means.
-    * ``scratch``: ``marks``, zeros at first, become 1 for these samples.
-    """
+    """Mark the samples of a thread's share of the tiles that would gain by a move."""
     n_tiles, barrier = state.spread.shape[0], scratch.barrier
     set_shares(samples, centers.weights, scratch.shares[thread])
     for nth in range(n_tiles):
@@ -277,11 +270,9 @@ def confirm(
 def visit(samples: Samples, state: State, centers: Centers, scratch: Scratch) -> None:
     """Move the marked samples, one after the other, and the centres with them.
 
-    * ``state``, in and out: in the end it has the new labels, and bounds that are true for
-      ``centers.before``.
-    * ``centers``, in and out: in the end ``exact`` are the means of the clusters, ``before`` where
-      they were at first, and ``drift`` the moves between these.
-    * ``scratch``: ``largest_move`` says whether anything has moved. ``marks`` are zero in the end.
+    In the end ``centers.exact`` are the means of the clusters, ``before`` where they were at first,
+    and ``drift`` the moves between these. The state has the new labels, and bounds that are true
+    for ``before``. ``largest_move`` says whether anything has moved, and the marks are zero.
     """
     exact, before, marks = centers.exact, centers.before, scratch.marks
     barrier = scratch.barrier

@@ -23,8 +23,6 @@ from evomeans.engines.frame import LIMBS
 from evomeans.kernels.vectors import squared_difference
 from evomeans.typing import FloatArray, Index, SingleArray
 
-# Of a sample, a cluster or a tile; elements of integer arrays are not Python integers.
-
 # User rows whose distances are summed together. The order of all floating-point sums over samples
 # follows from it, so it must not depend on the number of threads.
 CHUNK = 512
@@ -39,11 +37,6 @@ NOWHERE = 1e12
 # and the centre with the lowest (as float32); for single moves, see ``hartigan.py``, the factor
 # W/(W − w) of the own cluster, and the weight.
 BEST, SECOND, CLOSEST, FACTOR, WEIGHT = range(5)
-
-
-def count_chunks(n_samples: int) -> int:
-    """Return how many chunks the samples fill."""
-    return -(-n_samples // CHUNK)
 
 
 def count_tiles(n_samples: int) -> int:
@@ -110,12 +103,9 @@ class State(NamedTuple):
     def allocate(cls, n_samples: int, n_clusters: int) -> State:
         """Allocate the state of all samples; its contents are undefined."""
         n_tiles = count_tiles(n_samples)
-        return cls(
-            np.empty((n_tiles, WIDTH), cls.label_type(n_clusters)),
-            np.empty((n_tiles, n_clusters), np.float32),
-            np.empty((n_tiles, n_clusters), np.uint8),
-            np.empty(n_tiles, np.float32),
-        )
+        labels = np.empty((n_tiles, WIDTH), cls.label_type(n_clusters))
+        gaps, spread = np.empty((n_tiles, n_clusters), np.float32), np.empty(n_tiles, np.float32)
+        return cls(labels, gaps, np.empty((n_tiles, n_clusters), np.uint8), spread)
 
     @staticmethod
     def label_type(n_clusters: int) -> type[np.unsignedinteger[Any]]:
@@ -146,12 +136,9 @@ class Solution(NamedTuple):
     @classmethod
     def allocate(cls, n_samples: int, n_clusters: int, n_features: int) -> Solution:
         """Allocate a solution; its contents are undefined."""
-        return cls(
-            State.allocate(n_samples, n_clusters),
-            np.empty((n_clusters, n_features)),
-            np.empty(n_clusters),
-            np.empty((n_clusters, LIMBS, n_features + 1), np.int64),
-        )
+        centers, weights = np.empty((n_clusters, n_features)), np.empty(n_clusters)
+        sums = np.empty((n_clusters, LIMBS, n_features + 1), np.int64)
+        return cls(State.allocate(n_samples, n_clusters), centers, weights, sums)
 
     @property
     def nbytes(self) -> int:
@@ -283,7 +270,7 @@ class Scratch(NamedTuple):
             shares=np.zeros((n_threads, 2, n_clusters), np.float32),
             gap_limits=np.zeros((n_threads, n_clusters), np.float32),
             nearby=np.empty(n_samples),
-            partial=np.empty(count_chunks(n_samples)),
+            partial=np.empty(-(-n_samples // CHUNK)),
             totals=np.zeros((n_threads, LIMBS, n_features + 1), np.int64),
             largest_move=np.zeros((n_threads, 16), np.float32),
             marks=np.zeros(n_samples, np.uint8),

@@ -5,10 +5,9 @@ a part fills one tile. Neighbours mostly end up in the same tile, even with doze
 that matters is that they share a centre and its rivals. The order affects the speed of the kernels.
 K-means and seeding give the same result in any order; swaps may not.
 
-Many samples in order: neighbours first come into the same bucket, then each bucket into order.
-
-A tree of hyperplanes, found by a small part of the samples, leads every sample to one of some
-thousand buckets of about the same size. That takes one pass over the samples in their own order.
+Of many samples, neighbours first come into the same bucket, and then each bucket into order. A tree
+of hyperplanes, found by a small part of the samples, leads every sample to one of some thousand
+buckets of about the same size. That takes one pass over the samples in their own order.
 Buckets then fit into the cache of a core, and threads put them into order
 (:mod:`~evomeans.engines.cpu.order`) side by side, without a copy of all samples in between.
 """
@@ -79,10 +78,8 @@ def sort_part(
         return
     halve(points, order, width, n_rows, *memory)
     middle = middle_of(n_rows, width)
-    halves = (
-        (order[:middle], max(1, n_threads // 2)),
-        (order[middle:], max(1, n_threads - n_threads // 2)),
-    )
+    fewer = max(1, n_threads // 2)
+    halves = (order[:middle], fewer), (order[middle:], max(1, n_threads - fewer))
     side_by_side(
         lambda half: sort_part(points, half[0], width, half[1], check), halves, min(2, n_threads)
     )
@@ -167,12 +164,8 @@ def halve(
 ) -> None:
     """Sort ``order`` such that runs of ``width`` rows are neighbours.
 
-    * ``points`` (n, d)
-    * ``order`` (n,), in and out
-    * ``least``: parts of fewer rows are left as they are.
-    * ``parts`` (2·log₂ n, 2): working memory: a stack of the parts that still have to be split.
-    * ``keys`` (n,)
-    * ``vectors`` (3, d): working memory.
+    Parts of fewer than ``least`` rows are left as they are. ``parts`` (2·log₂ n, 2) is a stack of
+    those that still have to be split; ``keys`` (n,) and ``vectors`` (3, d) are working memory, too.
     """
     direction, mean, pull = vectors[0], vectors[1], vectors[2]
     parts[0, 0], parts[0, 1] = 0, order.shape[0]
@@ -293,17 +286,11 @@ class Tree(NamedTuple):
 
 
 def ordered_rows(
-    X: NDArray[Any],
-    frame: Frame,
-    width: int,
-    n_jobs: int,
-    check: Callable[[], None] = lambda: None,
+    X: NDArray[Any], frame: Frame, width: int, n_jobs: int, check: Callable[[], None] = lambda: None
 ) -> tuple[NDArray[np.uint32], NDArray[Any]]:
     """Return the order in which runs of ``width`` rows are neighbours, and the rows in the frame.
 
-    * ``X`` (n, d): in data units.
-    * ``n_jobs``: threads at most.
-    * ``check``: called from time to time; it raises an error if the rows are not needed any more.
+    ``check`` is called from time to time; it raises an error if the rows are not needed any more.
     """
     order, ends = into_buckets(X, frame, n_jobs, check)
     rows = np.empty(X.shape, X.dtype)
@@ -365,10 +352,8 @@ def split(
 ) -> None:
     """Halve the points again and again, across the direction in which they extend most.
 
-    * ``points`` (n, d): as many for every leaf of the tree.
-    * ``order`` (n,), in and out
-    * ``directions`` (nodes, d) and ``thresholds`` (nodes,), out
-    * ``keys`` (n,) and ``vectors`` (2, d): working memory.
+    There are as many ``points`` (n, d) for every leaf of the tree. ``keys`` (n,) and ``vectors``
+    (2, d) are working memory.
     """
     n_nodes, size = thresholds.shape[0], order.shape[0]
     for node in range(n_nodes):

@@ -36,19 +36,11 @@ class Parts(NamedTuple):
     * ``errors`` (2, k): sums of squares of the clusters.
     * ``root`` (2k,): the first node of the part that each node belongs to.
 
-    At the root of every part:
-
-    * ``extra_costs`` (2k,): sum of squares of the second version minus that of the first.
-    * ``spare`` (2k,): number of clusters of the second version minus that of the first.
-    * ``chosen`` (2k,): 1 if the second version is taken.
-
-    Working memory of :func:`balance`:
-
+    * ``extra_costs`` (2k,): at the root of every part, sum of squares of the second version minus
+      that of the first; ``spare`` (2k,): the same of the numbers of clusters.
+    * ``chosen`` (2k,): at the root, 1 if the second version is taken.
     * ``costs`` (2, BALANCES): lowest extra cost for every balance, before and after a part.
     * ``takes`` (2k, BALANCES): 1 if the second version of a part leads to this lowest cost.
-
-    The result:
-
     * ``is_better`` (1,): 1 if what is chosen is better than both solutions.
     """
 
@@ -65,16 +57,10 @@ class Parts(NamedTuple):
     def allocate(cls, n_clusters: int) -> Parts:
         """Allocate the arrays."""
         nodes = 2 * n_clusters
-        return cls(
-            np.empty((2, n_clusters)),
-            np.empty(nodes, np.int64),
-            np.empty(nodes),
-            np.empty(nodes, np.int64),
-            np.empty(nodes, np.uint8),
-            np.empty((2, BALANCES)),
-            np.empty((nodes, BALANCES), np.uint8),
-            np.empty(1, np.uint8),
-        )
+        errors, extra_costs = np.empty((2, n_clusters)), np.empty(nodes)
+        (root, spare), chosen = np.empty((2, nodes), np.int64), np.empty(nodes, np.uint8)
+        costs, takes = np.empty((2, BALANCES)), np.empty((nodes, BALANCES), np.uint8)
+        return cls(errors, root, extra_costs, spare, chosen, costs, takes, np.empty(1, np.uint8))
 
 
 @jit
@@ -100,13 +86,7 @@ def choose_parts(
     second_centers: FloatArray,
     parts: Parts,
 ) -> None:
-    """Choose the better version of every part.
-
-    * ``first`` and ``second`` (tiles, WIDTH): labels.
-    * ``first_centers`` and ``second_centers`` (k, d)
-    * ``parts``, out: ``chosen`` says what to take from the second solution, ``is_better`` whether
-      that gains.
-    """
+    """Choose the better version of every part; ``first`` and ``second`` are labels."""
     sum_squares(samples, first, first_centers, parts.errors[FIRST])
     sum_squares(samples, second, second_centers, parts.errors[SECOND])
     connect(samples, first, second, parts.root)

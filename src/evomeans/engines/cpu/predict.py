@@ -252,13 +252,8 @@ def choose(
 ) -> None:
     """Set the labels of samples to the closest centres; the lowest index wins a tie.
 
-    * ``rows`` (m, d) or SparseRows
-    * ``scores`` (m, k): ‖c‖² − 2x·c.
-    * ``squares`` (m,): ‖x‖² of the samples.
-    * ``longest``, ``roundoff`` and ``underflow``: a centre is not the closest if its score exceeds
-      the lowest one by more than roundoff · (‖x‖ + longest)² + underflow.
-    * ``centers`` (k, d)
-    * ``labels`` (m,), out
+    With ``scores`` (m, k), ‖c‖² − 2x·c, and ``squares`` (m,), ‖x‖², a centre is not the closest if
+    its score exceeds the lowest one by more than roundoff · (‖x‖ + longest)² + underflow.
     """
     k = centers.shape[0]
     for j in range(k):

@@ -27,10 +27,8 @@ def project(
 ) -> NDArray[Any]:
     """Return dense samples on their leading directions.
 
-    * ``X`` (n, d): in data units.
-    * ``n_directions``: no more than d.
-    * ``n_jobs``: threads at most; the result does not depend on it.
-    * ``check``: called from time to time; it raises an error if the samples are needed no more.
+    ``X`` is in data units. ``check`` is called from time to time, and raises an error if the
+    samples are needed no more.
     """
     result = np.empty((len(X), n_directions), X.dtype)
     with one_blas_thread:
@@ -47,19 +45,9 @@ def project(
 
 
 def cluster_means(
-    X: NDArray[Any],
-    weights: FloatArray | None,
-    frame: Frame,
-    labels: Labels,
-    others: FloatArray,
+    X: NDArray[Any], weights: FloatArray | None, frame: Frame, labels: Labels, others: FloatArray
 ) -> FloatArray:
-    """Return the means of clusters in the frame; of those without weight, the others.
-
-    * ``X`` (n, d): in data units.
-    * ``weights`` (n,): None for equal weights.
-    * ``labels`` (n,)
-    * ``others`` (k, d): centres for clusters that nothing belongs to.
-    """
+    """Return the means of clusters in the frame; of those without weight, the ``others`` (k, d)."""
     k, n_samples = len(others), len(X)
     own = np.ones(n_samples) if weights is None else weights
     sums = np.zeros(others.shape)

@@ -33,11 +33,7 @@ from evomeans.engines.cpu.layout import (
 from evomeans.engines.cpu.seeding import draw_nearby, set_distances, sum_chunks, sum_nearby
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.cpu.sums import update_center
-from evomeans.engines.cpu.swaps.lists import (
-    SUCCESSES,
-    Clusters,
-    UndoLog,
-)
+from evomeans.engines.cpu.swaps.lists import SUCCESSES, Clusters, UndoLog
 from evomeans.engines.cpu.threads import ABANDONED, meet, nth_item, share
 from evomeans.engines.rules import MAX_ITERATIONS
 from evomeans.kernels.vectors import squared_difference

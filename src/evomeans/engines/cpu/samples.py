@@ -132,15 +132,10 @@ def dense_tiles(
 
     def fill(first: int) -> None:
         check()
-        last = first + at_once
-        part = slice(first, last)
-        fill_tiles(
-            rows[first * WIDTH : last * WIDTH],
-            tiles[first * n_features : last * n_features],
-            middles[part],
-            squares[part],
-            radii[part],
-        )
+        part = slice(first, last := first + at_once)
+        own = tiles[first * n_features : last * n_features]
+        inside = rows[first * WIDTH : last * WIDTH]
+        fill_tiles(inside, own, middles[part], squares[part], radii[part])
 
     side_by_side(fill, range(0, n_tiles, at_once), n_jobs)
     return tiles, middles, squares, radii

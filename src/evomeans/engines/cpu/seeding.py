@@ -1,6 +1,6 @@
 """k-means++, and draws of samples by their distance to the closest centre.
 
-k-means++: centres drawn one after the other, by squared distance to those drawn before.
+Centres are drawn one after the other, by squared distance to those drawn before.
 
 After every draw, the distance D of each sample to its closest centre has to be updated. A tile is
 skipped if it is too far from the new centre, given an upper bound of D over its samples. In the
@@ -156,14 +156,10 @@ class Candidates(NamedTuple):
     @classmethod
     def allocate(cls, n_trials: int, n_tiles: int, n_features: int) -> Candidates:
         """Allocate candidates; their contents are undefined."""
-        return cls(
-            np.zeros(n_trials, np.int64),
-            np.zeros((n_trials, n_features)),
-            np.zeros((n_trials, n_tiles)),
-            np.zeros((n_trials, n_tiles), np.uint64),
-            aligned((n_tiles, WIDTH), np.float32),
-            np.zeros(n_tiles, np.float32),
-        )
+        drawn, rows = np.zeros(n_trials, np.int64), np.zeros((n_trials, n_features))
+        nearer, gains = np.zeros((n_trials, n_tiles), np.uint64), np.zeros((n_trials, n_tiles))
+        ceilings = aligned((n_tiles, WIDTH), np.float32), np.zeros(n_tiles, np.float32)
+        return cls(drawn, rows, gains, nearer, *ceilings)
 
 
 @jit

@@ -42,9 +42,8 @@ def _add_row_dense(
 ) -> None:
     """Add sample ``i`` to the sums of cluster ``j``, or with sign −1.0 subtract it.
 
-    * ``sums`` (k, 2, d + 1): upper and lower limbs. The last column sums the weights.
-    * ``scales`` (d + 1,): powers of two that bring every term below a limb.
-    * ``limb``: 2 to the number of bits of a limb.
+    ``sums`` (k, 2, d + 1) are upper and lower limbs; the last column sums the weights. ``scales``
+    are powers of two that bring every term below a limb, ``limb`` is 2 to the number of its bits.
     """
     n_features: int = rows.shape[1]
     for t in range(n_features):
@@ -84,11 +83,7 @@ def update_center(
 ) -> None:
     """Set centre ``j`` to the mean of its cluster; the centre of an empty cluster stays.
 
-    * ``sums`` (threads, k, 2, d + 1): what each thread has added and subtracted. Their total
-      counts.
-    * ``centers`` (k, d), out
-    * ``weights`` (k,), out: total weight of each cluster.
-    * ``totals`` (2, d + 1): working memory.
+    The total of ``sums`` (threads, k, 2, d + 1) counts, which each thread has added to.
     """
     n_features = centers.shape[1]
     for half in range(LIMBS):

@@ -337,15 +337,16 @@ def combine(summaries: Sequence[Summary], chunks: Sequence[int], *, weighted: bo
 
 def lazy_labels(X: Any, centers: FloatArray, frame: Frame) -> Any:
     """Return the closest centre of every row, a Dask array in the chunks of ``X``."""
-    given = {"centers": centers, "frame": frame}
-    return X.map_blocks(_label_chunk, drop_axis=1, meta=np.empty(0, np.int32), **given)
+    none = np.empty(0, np.int32)
+    given = {"find": nearest.labels, "none": none, "centers": centers, "frame": frame}
+    return X.map_blocks(_of_chunk, drop_axis=1, meta=none, **given)
 
 
 def lazy_distances(X: Any, centers: FloatArray, frame: Frame) -> Any:
     """Return the distances of every row to every centre, a Dask array in the dtype of ``X``."""
-    given = {"centers": centers, "frame": frame}
-    chunks = X.chunks[0], (len(centers),)
-    return X.map_blocks(_measure_chunk, chunks=chunks, meta=np.empty((0, 0), X.dtype), **given)
+    chunks, none = (X.chunks[0], (len(centers),)), np.empty((0, len(centers)), X.dtype)
+    given = {"find": nearest.distances, "none": none, "centers": centers, "frame": frame}
+    return X.map_blocks(_of_chunk, chunks=chunks, meta=none, **given)
 
 
 def inertia(X: Any, sample_weight: Any, centers: FloatArray, frame: Frame) -> float:
@@ -368,22 +369,15 @@ def inertia(X: Any, sample_weight: Any, centers: FloatArray, frame: Frame) -> fl
     return math.fsum(inertia for inertia, _ in results)
 
 
-def _label_chunk(
-    X: NDArray[Any], centers: FloatArray, frame: Frame, block_id: tuple[int, ...]
-) -> NDArray[np.int32]:
-    if len(X) == 0:
-        return np.empty(0, np.int32)
-    _checked(X, None, block_id[0])
-    return nearest.labels(X, centers, frame)
-
-
-def _measure_chunk(
-    X: NDArray[Any], centers: FloatArray, frame: Frame, block_id: tuple[int, ...]
+def _of_chunk(
+    X: NDArray[Any], find: Any, none: NDArray[Any], block_id: tuple[int, ...], **given: Any
 ) -> NDArray[Any]:
+    """Return what is found of a chunk, and ``none`` of one without rows."""
     if len(X) == 0:
-        return np.empty((0, len(centers)), X.dtype)
+        return none
     _checked(X, None, block_id[0])
-    return nearest.distances(X, centers, frame)
+    found: NDArray[Any] = find(X, **given)
+    return found
 
 
 def _inertia_of_chunk(

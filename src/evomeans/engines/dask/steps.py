@@ -20,13 +20,7 @@ from numpy.typing import NDArray
 from evomeans.engines.cpu.layout import Samples, State
 from evomeans.engines.cpu.samples import dense_rows, encode_samples, sit_on_centers
 from evomeans.engines.cpu.workspace import Workspace
-from evomeans.engines.dask.cache import (
-    Standing,
-    StandingKey,
-    WorkerCache,
-    cache_here,
-    memory_for,
-)
+from evomeans.engines.dask.cache import Standing, StandingKey, WorkerCache, cache_here, memory_for
 from evomeans.engines.frame import Frame
 from evomeans.engines.sampling import Drawing, wheel_stops
 from evomeans.typing import FloatArray

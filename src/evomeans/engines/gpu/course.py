@@ -48,12 +48,7 @@ class Snapshot(NamedTuple):
 class BatchMomentum:
     """Leads solutions of a batch to fixed points, or near them.
 
-    Parameters
-    ----------
-    samples, batch, lloyd, ops
-        See :class:`~evomeans.engines.gpu.course.BatchRefining`.
-    least : mapping of int to float
-        The slots of the solutions, and what each has to explain in the end.
+    ``least`` has the slots of the solutions, and what each has to explain in the end.
     """
 
     def __init__(

@@ -48,26 +48,19 @@ class GpuEngine(PlainKMeans):
     that leaves a doubt; sums are exact. Results have the same bits in every run, whatever is
     refined together.
 
-    Parameters
-    ----------
-    X : (n, d) array of float32 or float64, or ChosenRows
-        Samples in data units; copies of them are kept on the device.
-    sample_weight : (n,) array of float64, optional
-        None for equal weights.
-    frame : Frame, optional
-        The frame to work in, by default the one around ``X``; chosen rows have theirs.
-    device : str or torch.device, optional
-        "cuda", "cuda:1" or "cpu", by default what
-        :func:`~evomeans.engines.gpu.chosen_device` says.
-    batch : int
-        How many solutions the search makes in a round. It decides about the course of a search;
-        how many are refined together follows from the memory of the device and decides nothing.
-    n_jobs : int
-        Threads that copy samples, and threads of engines over some of them on the CPU.
-    searching : bool
-        Whether there will be refinements, or only assignments, which need less room.
-    memory_budget : int, optional
-        Bytes for what is kept of refined solutions, by default a quarter of the device's memory.
+    * ``X`` (n, d) of float32 or float64, or ChosenRows: samples in data units, copied to the
+      device.
+    * ``sample_weight`` (n,): None for equal weights.
+    * ``frame``: the frame to work in, by default the one around ``X``; chosen rows have theirs.
+    * ``device``: "cuda", "cuda:1" or "cpu", by default what
+      :func:`~evomeans.engines.gpu.chosen_device` says.
+    * ``batch``: how many solutions the search makes in a round. It decides about the course of a
+      search; how many are refined together follows from the memory of the device, which decides
+      nothing.
+    * ``n_jobs``: threads that copy samples, and threads of engines over some of them on the CPU.
+    * ``searching``: whether there will be refinements, or only assignments, which need less room.
+    * ``memory_budget``: bytes for what is kept of refined solutions, by default a quarter of the
+      device's memory.
     """
 
     most_sampled = sys.maxsize
@@ -190,20 +183,14 @@ class GpuEngine(PlainKMeans):
             return [Refinement.stopped(starts[0], reached), *others]
         batch = refining.batch
         n_iter = batch.n_iter.tolist()
-        return [
-            Refinement(
-                centers,
-                self.frame.inertia_in_data_units(level.inertia),
-                level.weights.copy(),
-                n_iter[slot],
-                None
-                if slot in refining.snapped
-                else self.memory.keep(batch.labels[slot], batch.sums[slot]),
-            )
-            for slot, (centers, level) in enumerate(
-                zip(batch.read_centers(len(starts)), levels, strict=True)
-            )
-        ]
+        found = []
+        ends = zip(batch.read_centers(len(starts)), levels, strict=True)
+        for slot, (centers, level) in enumerate(ends):
+            inertia = self.frame.inertia_in_data_units(level.inertia)
+            state = batch.labels[slot], batch.sums[slot]
+            handle = None if slot in refining.snapped else self.memory.keep(*state)
+            found.append(Refinement(centers, inertia, level.weights.copy(), n_iter[slot], handle))
+        return found
 
     def assign(self, centers: FloatArray) -> tuple[NDArray[np.int32], float]:
         """Labels of the closest centres, and the inertia."""

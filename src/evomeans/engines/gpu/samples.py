@@ -78,15 +78,8 @@ STAGED, MOST_STAGED = 2**24, 8
 class ChosenRows:
     """Some of the rows that are on the device already; on the host, they are not copied.
 
-    Parameters
-    ----------
-    source : array or ChosenRows
-        What they are chosen from, in data units.
-    numbers : (n,) array
-        Their places there.
-    held : tensor
-        All rows of the source on the device, in the frame.
-    frame : Frame
+    ``numbers`` (n,) are their places in the ``source``, which is in data units; all of its rows are
+    ``held`` on the device, in the frame.
     """
 
     source: NDArray[Any] | ChosenRows

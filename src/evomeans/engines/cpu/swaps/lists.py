@@ -18,12 +18,7 @@ from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.layout import Samples, weight_of
 from evomeans.engines.cpu.simd import WIDTH
-from evomeans.engines.cpu.swaps.means import (
-    get_mean,
-    set_apart,
-    set_mean,
-    square_to,
-)
+from evomeans.engines.cpu.swaps.means import get_mean, set_apart, set_mean, square_to
 from evomeans.typing import FloatArray, Index
 
 # Entries of ``UndoLog.numbers``.

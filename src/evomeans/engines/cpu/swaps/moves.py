@@ -1,10 +1,8 @@
 """Samples that move between clusters during a swap, and how moves are kept or undone.
 
-What becomes of a swap: samples of the removed cluster join others, and a new cluster begins.
-
-Then single samples change their cluster by the rule of :mod:`~evomeans.engines.cpu.hartigan`, as
-long as that lowers the sum of squares. The change spreads from cluster to cluster until there is
-none left.
+Samples of the removed cluster join others, and a new cluster begins. Then single samples change
+their cluster by the rule of :mod:`~evomeans.engines.cpu.hartigan`, as long as that lowers the sum
+of squares. The change spreads from cluster to cluster until there is none left.
 """
 
 from __future__ import annotations

@@ -298,11 +298,9 @@ def try_swaps(
     """Try swaps one after the other, and keep those that lower the sum of squares.
 
     * ``clusters``, out: the best solution; its means are written out.
-    * ``undo``: ``numbers[SUCCESSES]`` is how many were kept.
+    * ``undo``: ``numbers[SUCCESSES]`` is how many of the ``count`` swaps were kept.
     * ``state`` and ``centers``: the fixed point of K-means to begin with, and where that began
       (``centers.target``); not modified.
-    * ``scratch``: swaps end early if its barrier says that the refinement is abandoned.
-    * ``count``: how many to try.
     * ``seed``: a uniform number in [0, 1), from which all others follow.
     """
     fill(samples, clusters, undo, state.labels, centers.exact, centers.weights)
