@@ -89,6 +89,8 @@ class Refining:
         self.known = known
         self.found = found
         self.n_iter = 0
+        limit = start.local_search.max_iter
+        self.steps = MAX_ITERATIONS if limit is None else limit
 
     def run(self, total_weight: float) -> Level:
         """Do all of it in a single call of the kernel; see to what that leaves to be done."""
@@ -99,7 +101,7 @@ class Refining:
         is_free = local_search.max_iter is None
         leads = is_free and local_search.momentum
         swaps = is_free and local_search.swaps > 0 and self.workspace.k > 1
-        reached = self._descend(leads=leads, swaps=swaps)
+        reached = self._move(self.steps, leads=leads, swaps=swaps)
         outcome = self.workspace.outcome
         if is_common_end(outcome, total_weight):
             return reached
@@ -130,7 +132,7 @@ class Refining:
             case Assign():
                 return self._assign(step.centers)
             case Descend():
-                return self._descend()
+                return self._move(self.steps)
             case Swap():
                 return self._swap()
             case IsOnSamples():
@@ -160,13 +162,8 @@ class Refining:
         target = self.workspace.positions if self._target is None else self._target
         self._go_to(target, removed, *choose_place(self.workspace, self.draw, alpha, quantile))
 
-    def _descend(self, *, leads: bool = False, swaps: bool = False) -> Level:
-        """Run K-means and single moves, with momentum before and swaps after them if wanted."""
-        limit = self.start.local_search.max_iter
-        return self._move(MAX_ITERATIONS if limit is None else limit, leads=leads, swaps=swaps)
-
     def _move(self, steps: int, *, leads: bool = False, swaps: bool = False) -> Level:
-        """Move the centres as planned, and let what is wanted follow."""
+        """Move the centres as planned, run K-means, and let what is wanted follow."""
         local_search = self.start.local_search
         self.workspace.run(
             self.found if self._inherited is None else self._inherited,

@@ -126,12 +126,12 @@ class ThreadTeam:
 
         Raises Abandoned if the team is; what the kernel has done so far is undefined then.
         """
-        if self._pool is None:
-            self.run_alone(kernel, *arguments, 0, 1)
-            return
         self.barrier[:] = 0
         self._check()
-        self._run_together(self._pool, kernel, arguments)
+        if self._pool is None:
+            kernel(*arguments, 0, 1)
+        else:
+            self._run_together(self._pool, kernel, arguments)
         self._check()
 
     def run_alone(self, kernel: Callable[..., None], *arguments: Any) -> None:
