@@ -15,11 +15,8 @@ from typing import BinaryIO
 
 Content = bytes | Callable[[BinaryIO], object]
 """What to write, or a function that writes it into an open file."""
-
-# Windows refuses to rename files that another program has open. Virus scanners and indexers close
-# theirs soon.
 PAUSES = (0.01, 0.03, 0.1, 0.3, 0.6)
-"""Seconds to wait before trying again."""
+"""Seconds to wait before a file is renamed again, see :func:`replace`."""
 
 
 def write_atomically(path: str | os.PathLike[str], content: Content) -> None:
@@ -28,14 +25,8 @@ def write_atomically(path: str | os.PathLike[str], content: Content) -> None:
     The content goes into a temporary file in the same folder, which replaces the old file once it
     is on the disk. If anything fails, such as a full disk, the old file stays as it was and the
     temporary one is removed. Only a process that is killed leaves a ``.evomeans-*.tmp`` behind.
-
-    Parameters
-    ----------
-    path : path-like
-        A new file gets the permissions that the umask leaves, an existing one keeps its own. If it
-        is a symbolic link, the file that it points to is written.
-    content : bytes or callable
-        A callable gets the open binary file.
+    A new file gets the permissions that the umask leaves, an existing one keeps its own. Of a
+    symbolic link, the file that it points to is written.
     """
     target = Path(os.path.realpath(path))
     permissions = _permissions(target)
@@ -69,23 +60,20 @@ def write_atomically(path: str | os.PathLike[str], content: Content) -> None:
 def replace(source: Path, target: Path) -> None:
     """Rename a file or a folder; a file takes the place of another one.
 
-    On Windows this fails while another program has either of them open. Then it is tried again for
-    a second, before the error says so.
+    On Windows this fails while another program, often a virus scanner, has either of them open.
+    Then it is tried again for a second, before the error says so.
     """
-    for pause in PAUSES if os.name == "nt" else ():
+    for pause in (*PAUSES, None):
         try:
             source.replace(target)
-        except PermissionError:
-            time.sleep(pause)
-        else:
             return
-    try:
-        source.replace(target)
-    except PermissionError as error:
-        if os.name != "nt":
-            raise
-        reason = f"{error.strerror}; close it if it is open in another program"
-        raise PermissionError(error.errno, reason, str(target)) from error
+        except PermissionError as error:
+            if os.name != "nt":
+                raise
+            if pause is None:
+                reason = f"{error.strerror}; close it if it is open in another program"
+                raise PermissionError(error.errno, reason, str(target)) from error
+            time.sleep(pause)
 
 
 def _permissions(target: Path) -> int | None:

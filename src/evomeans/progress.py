@@ -120,11 +120,11 @@ class Display(ABC):
         self._pause = self._due = FIRST_LINE
 
     @abstractmethod
-    def rows(self) -> list[Row]:
+    def _rows(self) -> list[Row]:
         """Return what the live display shows; rows without a text are left out."""
 
     @abstractmethod
-    def parts(self, record: Any) -> list[str]:
+    def _parts(self, record: Any) -> list[str]:
         """Return what a line of a log says."""
 
     def take(self, record: Any, seconds: float, *, is_better: bool = False) -> None:
@@ -145,7 +145,7 @@ class Display(ABC):
     def log_line(self, record: Any, seconds: float) -> str:
         """Write how it is into one line."""
         left = self.left(seconds)
-        parts = [*self.parts(record), left and f"at most {left} left"]
+        parts = [*self._parts(record), left and f"at most {left} left"]
         return "  ".join([f"{duration_text(seconds):>11}", *filter(None, parts)])
 
     def shown(self) -> AbstractContextManager[object]:
@@ -172,7 +172,7 @@ class Display(ABC):
             return Text("preparing; the kernels are compiled on the first use")
         grid, seconds = Table.grid(padding=(0, 2)), self._seconds + self.clock() - self._seen
         times = Row("elapsed", duration_text(seconds)), Row("left at most", self.left(seconds))
-        for name, text, share in (*self.rows(), *times):
+        for name, text, share in (*self._rows(), *times):
             bar = Text("") if share is None else ProgressBar(1.0, share, width=24)
             if text:
                 grid.add_row(Text(name, style="dim"), Text(text), bar)
@@ -217,8 +217,7 @@ class SearchDisplay(Display):
         left = self.forecast.seconds_left(seconds)
         return "" if left is None else duration_text(left)
 
-    def rows(self) -> list[Row]:
-        """Return the best so far, and how far the search is from its limits."""
+    def _rows(self) -> list[Row]:
         last = self.last
         return [
             Row("best inertia", number_text(last.best)),
@@ -228,8 +227,7 @@ class SearchDisplay(Display):
             Row.counting("since it improved", last.since_improvement, self.forecast.longest_wait),
         ]
 
-    def parts(self, record: OffspringRecord) -> list[str]:
-        """Return the same in words."""
+    def _parts(self, record: OffspringRecord) -> list[str]:
         gain = self.gain()
         return [
             f"best inertia {number_text(record.best)}",
@@ -283,8 +281,7 @@ class PathDisplay(Display):
         low, height = min(values), (max(values) - min(values)) or 1.0
         return "".join(BARS[int((value - low) / height * (len(BARS) - 1))] for value in values)
 
-    def rows(self) -> list[Row]:
-        """Return how many k are done, and what is done now."""
+    def _rows(self) -> list[Row]:
         last, (known, agreed, total) = self.last, self.counts(self.last)
         return [
             Row.counting("k with a solution", known, total),
@@ -294,8 +291,7 @@ class PathDisplay(Display):
             Row("log inertia by k", self.curve()),
         ]
 
-    def parts(self, record: PathRecord) -> list[str]:
-        """Return the same in words."""
+    def _parts(self, record: PathRecord) -> list[str]:
         known, agreed, total = self.counts(record)
         return [
             f"{known:,} of {total:,} k have a solution",
@@ -313,13 +309,11 @@ class ProofDisplay(Display):
         seconds = self._seconds + self.clock() - self._seen
         self.take((lower, upper, nodes), seconds)
 
-    def rows(self) -> list[Row]:
-        """Return the bounds and the gap between them."""
+    def _rows(self) -> list[Row]:
         names = ("bounds", "distance", "proof")
-        return [Row(*row) for row in zip(names, self.parts(self.last), strict=True)]
+        return [Row(*row) for row in zip(names, self._parts(self.last), strict=True)]
 
-    def parts(self, record: tuple[float, float, int]) -> list[str]:
-        """Return the same in words."""
+    def _parts(self, record: tuple[float, float, int]) -> list[str]:
         lower, upper, nodes = record
         gap = 100 * (upper - lower) / upper if upper > 0 else 0.0
         return [

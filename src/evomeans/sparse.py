@@ -12,13 +12,8 @@ def as_csr(X: Any) -> Any:
 
     SciPy checks matrices when they are made. What is written into their arrays afterwards goes
     unchecked into compiled code, its own included: a column number out of range reads or writes
-    foreign memory. So rows, columns and their order are checked before anything is computed. The
-    matrix that is passed stays as it is.
-
-    Raises
-    ------
-    ValueError
-        If a row or column number is out of range, or arrays do not fit together.
+    foreign memory. So rows, columns and their order are checked before anything is computed, and
+    a ValueError says what is wrong. The matrix that is passed stays as it is.
     """
     if X.ndim != 2:
         raise ValueError(f"X has {X.ndim} dimensions; expected (n_samples, n_features).")

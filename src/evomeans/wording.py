@@ -106,17 +106,7 @@ def parse_duration(text: str) -> float:
 
 
 def stop_text(reason: str, offspring: int, since_improvement: int, rediscoveries: int) -> str:
-    """Say why a search ended.
-
-    Parameters
-    ----------
-    reason : str
-        A :class:`~evomeans.StopReason`; any other text is quoted as it is.
-    offspring, since_improvement : int
-        Offspring made, in all and since the best solution improved.
-    rediscoveries : int
-        How often an independent start led to the best solution again.
-    """
+    """Say why a search ended; a reason that is no :class:`~evomeans.StopReason` is quoted."""
     # Files of earlier versions give "no_improvement" for both.
     if reason in ("agreement", "no_improvement") and rediscoveries:
         starts = "two" if rediscoveries == 1 else f"{rediscoveries + 1:,}"
@@ -167,17 +157,7 @@ def certain_percent(certainty: float) -> str:
 
 
 def certainty_text(reason: str, rediscoveries: int, certainty: float = math.nan) -> str:
-    """Say in a few words how sure it is that a search has found the best solution.
-
-    Parameters
-    ----------
-    reason : str
-        A :class:`~evomeans.StopReason`.
-    rediscoveries : int
-        How often an independent start led to the best solution again.
-    certainty : float
-        Probability that there is nothing better; not a number if it is not known.
-    """
+    """Say in a few words how sure it is that a search has found the best solution."""
     if reason == "proven_optimal":
         return "proven optimal"
     if not math.isnan(certainty):
@@ -191,13 +171,7 @@ def certainty_text(reason: str, rediscoveries: int, certainty: float = math.nan)
 
 
 def levels_text(levels: Sequence[int]) -> str:
-    """Say on which samples the populations of a search began; empty if there were none.
-
-    Parameters
-    ----------
-    levels : sequence of int
-        Rows of the levels of the search, all rows first.
-    """
+    """Say on how many rows populations began, given all rows and those of samples, if any."""
     if len(levels) < 2:
         return ""
     *others, largest = (f"{rows:,}" for rows in reversed(levels[1:]))
@@ -206,15 +180,7 @@ def levels_text(levels: Sequence[int]) -> str:
 
 
 def offspring_text(made: int, given_up: int = 0, on_samples: int = 0) -> str:
-    """Count the offspring of a search; "offspring" is its own plural.
-
-    Parameters
-    ----------
-    made, given_up : int
-        On all rows, and how many of these were given up early.
-    on_samples : int
-        In searches on samples, before.
-    """
+    """Count the offspring of a search: on all rows, those of them given up early, on samples."""
     text = f"{made:,} offspring"
     if given_up:
         text += f" ({given_up:,} given up early)"

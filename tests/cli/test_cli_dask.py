@@ -130,11 +130,7 @@ def test_a_folder_on_a_cluster(evomeans, table):
                "--seed", 1, "--fast", "-o")  # fmt: skip
     assert evomeans(*command, "here").code == 0
     with distributed.LocalCluster(
-        n_workers=2,
-        threads_per_worker=1,
-        processes=False,
-        protocol="tcp",
-        dashboard_address=":0",
+        n_workers=2, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address=":0"
     ) as cluster:
         assert evomeans(*command, "there", "--scheduler", cluster.scheduler_address).code == 0
     for name in ("labels.csv", "centers.csv"):

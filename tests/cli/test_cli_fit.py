@@ -193,10 +193,7 @@ def test_what_the_gpu_engine_lacks_is_said_before_anything_is_read(evomeans, mon
     ("arguments", "text"),
     [
         (["fit"], "evomeans: evomeans fit needs TABLE"),
-        (
-            ["fit", "blobs.csv"],
-            "How many clusters? Add -k 8, or let `evomeans path blobs.csv",
-        ),
+        (["fit", "blobs.csv"], "How many clusters? Add -k 8, or let `evomeans path blobs.csv"),
         (["fit", "--fast", "a b.csv"], "let `evomeans path 'a b.csv' -k 2:20` suggest a number."),
         (["fit", "--columns", "b", "blobs.csv"], "let `evomeans path blobs.csv -k 2:20` suggest"),
         (["fit", "--columns", "b", "gone.csv"], "let `evomeans path TABLE -k 2:20` suggest"),
@@ -211,10 +208,7 @@ def test_what_the_gpu_engine_lacks_is_said_before_anything_is_read(evomeans, mon
         (["predict", "out", "blobs.csv", "--jobs", "0"], "--jobs. Must be positive, or -1"),
         (["fit", "blobs.csv", "-k", "3", "--max-time", "soon"], "is not a duration"),
         (["fit", "blobs.csv", "-k", "3", "--seed", "-1"], "Must be >= 0"),
-        (
-            ["fit", "blobs.csv", "-k", "3", "--min-population", "30"],
-            "at least min_population=30",
-        ),
+        (["fit", "blobs.csv", "-k", "3", "--min-population", "30"], "at least min_population=30"),
         (["fit", "blobs.csv", "-k", "3", "--columns", "c"], "It has 'name', 'größe (m)', 'b'"),
         (["fit", "blobs.csv", "-k", "3", "--columns", '"b'], "cannot be split into names"),
         (["fit", "blobs.csv", "-k", "3", "--columns", "b", "--exclude", "w"], "together"),

@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 
 from evomeans.metrics import sums
 from evomeans.metrics.sums import cluster_moments
+from evomeans.plotting.axes import OKABE_ITO, cluster_colors, ink_on, luminance
 from evomeans.plotting.cluster_data import (
     column_names,
     profile_data,
@@ -189,3 +190,33 @@ def test_labels_do_not_touch():
     places = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 5.0], [50.0, 0.0]])
     room = room_for_labels(places, (3, 2), np.array([1, 2, 1, 1]))
     assert_array_equal(room, [False, True, True, True])
+
+
+@pytest.mark.parametrize("k", [1, 3, 8])
+def test_few_clusters_have_a_colour_each(k):
+    assert_array_equal(cluster_colors(np.ones((k, 2))), np.arange(k))
+
+
+def test_neighbours_on_a_grid_have_different_colours():
+    """As on a map: no two of 100 clusters side by side share a colour."""
+    grid = np.stack(np.meshgrid(np.arange(10.0), np.arange(10.0)), axis=-1).reshape(-1, 2)
+    colors = cluster_colors(grid)
+    away = np.linalg.norm(grid[:, None] - grid, axis=2)
+    same = (colors[:, None] == colors) & ~np.eye(100, dtype=bool)
+    assert set(colors) == set(range(len(OKABE_ITO)))
+    assert away[same].min() > 1.0
+
+
+def test_colours_do_not_depend_on_the_unit():
+    centers = np.random.default_rng(0).normal(size=(50, 3))
+    assert_array_equal(cluster_colors(centers), cluster_colors(centers * 2.0**600))
+    assert len(cluster_colors(np.zeros((20, 2)))) == 20
+
+
+def test_numbers_can_be_read_on_every_colour():
+    """At least the contrast of 4.5 that WCAG asks for."""
+    assert luminance("#ffffff") == pytest.approx(1.0)
+    assert luminance("#000000") == 0.0
+    for color in OKABE_ITO:
+        lighter, darker = sorted([luminance(color), luminance(ink_on(color))], reverse=True)
+        assert (lighter + 0.05) / (darker + 0.05) >= 4.5, color

@@ -57,3 +57,24 @@ def browser():
         pytest.skip(reason)
     with open_browser(program) as running:
         yield running
+
+
+@pytest.fixture
+def show(browser, tmp_path):
+    """Open a page; whatever the test did, the console must have stayed silent."""
+    tabs = []
+
+    def open_page(page, **how):
+        path = tmp_path / "report.html"
+        path.write_text(page, encoding="utf-8")
+        tabs.append(browser.open(path, **how))
+        return tabs[-1]
+
+    yield open_page
+    for tab in tabs:
+        # Names of clusters must not reach the next test.
+        tab.evaluate("try { localStorage.clear(); } catch {}")
+        complaints, requests = tab.complaints(), tab.requests()
+        tab.close()
+        assert complaints == []
+        assert len(requests) == 1

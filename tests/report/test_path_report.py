@@ -38,25 +38,6 @@ def page(path_data):
     return render_report(path_data)
 
 
-@pytest.fixture
-def show(browser, tmp_path):
-    """Open a page; whatever the test did, the console must have stayed silent."""
-    tabs = []
-
-    def open_page(page, **how):
-        file = tmp_path / "report.html"
-        file.write_text(page, encoding="utf-8")
-        tabs.append(browser.open(file, **how))
-        return tabs[-1]
-
-    yield open_page
-    for tab in tabs:
-        complaints, requests = tab.complaints(), tab.requests()
-        tab.close()
-        assert complaints == []
-        assert len(requests) == 1
-
-
 def test_the_data_has_every_k(path, path_data):
     assert list(path_data["models"]) == ["2", "3", "4", "5", "6"]
     for k, model in path_data["models"].items():

@@ -29,27 +29,6 @@ BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 LIGHT, DARK = "rgb(255, 255, 255)", "rgb(20, 23, 27)"
 
 
-@pytest.fixture
-def show(browser, tmp_path):
-    """Open a page; whatever the test did, the console must have stayed silent."""
-    tabs = []
-
-    def open_page(page, **how):
-        path = tmp_path / "report.html"
-        path.write_text(page, encoding="utf-8")
-        tabs.append(browser.open(path, **how))
-        return tabs[-1]
-
-    yield open_page
-    for tab in tabs:
-        # Names of clusters must not reach the next test.
-        tab.evaluate("try { localStorage.clear(); } catch {}")
-        complaints, requests = tab.complaints(), tab.requests()
-        tab.close()
-        assert complaints == []
-        assert len(requests) == 1
-
-
 def header(number: int) -> str:
     return f"#table thead th:nth-child({number}) button"
 

@@ -16,7 +16,7 @@ from reports import HOSTILE, data_of, fitted, samples
 
 from evomeans.plotting.axes import luminance
 from evomeans.report import render_report
-from evomeans.report.figures import COLORS, VARIABLES
+from evomeans.report.page import COLORS, VARIABLES
 
 pytest_plugins = ["report_fixtures"]
 

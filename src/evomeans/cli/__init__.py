@@ -15,13 +15,7 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        By default those of the process.
-    """
+    """Run the command line, by default that of the process, and return its exit code."""
     try:
         import rich  # noqa: F401
 

@@ -172,21 +172,15 @@ def _files(
     if isinstance(listed, list):
         record["files"] = sorted({*listed, CERTIFICATE})
     record["certificate"] = certificate_to_meta(certificate)
-    state_in_record(record, certificate, model.certainty_)
+    result, k = record.get("result"), certificate.n_clusters
+    if isinstance(result, dict) and not math.isnan(model.certainty_):
+        # Of a path, the certainty is that of its k.
+        stated, known = result.get("certainty"), result.get("k")
+        if not (isinstance(stated, list) and isinstance(known, list)):
+            result["certainty"] = model.certainty_
+        elif k in known[: len(stated)]:
+            stated[known.index(k)] = model.certainty_
     return files | {RECORD: as_json(record)}
-
-
-def state_in_record(record: dict[str, Any], certificate: Certificate, certainty: float) -> None:
-    """Say how certain the model is now, if that is known: in the result, or at its k of a path."""
-    result = record.get("result")
-    if not isinstance(result, dict) or math.isnan(certainty):
-        return
-    stated, known = result.get("certainty"), result.get("k")
-    if isinstance(stated, list) and isinstance(known, list):
-        if certificate.n_clusters in known[: len(stated)]:
-            stated[known.index(certificate.n_clusters)] = certainty
-    else:
-        result["certainty"] = certainty
 
 
 def state_in_report(report: Any, certificate: Certificate, certainty: float, path: Path) -> None:
@@ -226,12 +220,15 @@ def verify_run(
     if folder is None:
         table = load_table(name, read, terminal, SampleOptions(weights=weights))
         X = np.asarray(table.X)
-        _verified(certificate, file, table, X)
     else:
         record = run_record(folder)
         model, treatment = certifiable_model(folder)
         table, X = samples_of_run(model, treatment, record, name, read, weights, terminal)
-        _verified(certificate, file, table, X)
+    try:
+        certificate.verify(X, table.weights)
+    except ValueError as error:
+        raise CommandError(f"{file} is not true of {table.name}: {error}") from error
+    if folder is not None:
         _check_statement(certificate, record.get("certificate"), folder / RECORD)
         kept = getattr(model, "certificate_", None)
         _check_statement(certificate, kept and certificate_to_meta(kept), folder / MODEL)
@@ -243,13 +240,6 @@ def verify_run(
     )
     terminal.result(shown, text)
     return ExitCode.DONE
-
-
-def _verified(certificate: Certificate, file: Path, table: Table, X: Any) -> None:
-    try:
-        certificate.verify(X, table.weights)
-    except ValueError as error:
-        raise CommandError(f"{file} is not true of {table.name}: {error}") from error
 
 
 def _check_statement(certificate: Certificate, stated: Any, path: Path) -> None:

@@ -116,7 +116,12 @@ class Command(ABC):
         unfinished = find_unfinished(checkpoint, keep, is_path=self.is_path)
         check_output(keep, unfinished)
         if self.search.engine == "gpu":
-            check_gpu()
+            from evomeans.engines.gpu import GpuNotAvailableError, chosen_device
+
+            try:
+                chosen_device()
+            except GpuNotAvailableError as error:
+                raise CommandError(str(error)) from error
         seed = self.search.seed
         if seed is None:
             seed = secrets.randbelow(2**32) if unfinished is None else unfinished.seed
@@ -186,8 +191,12 @@ class Command(ABC):
             fit_to(table, model, arguments)
         times = time.perf_counter() - began[0], time.process_time() - began[1]
         model.set_params(checkpoint=None, observers=None)
-        if (kept := self.kept_model(model)) is not None:
-            name_features(kept, table)
+        is_scaled = table.standardization is not None
+        if (kept := self.kept_model(model)) is not None and (is_scaled or table.named):
+            # The model recognises its columns in another table.
+            suffix = " (standardized)" if is_scaled else ""
+            names = [f"{name}{suffix}" for name in table.columns]
+            kept.feature_names_in_ = np.array(names, dtype=object)
         return times
 
     def _write(
@@ -199,7 +208,10 @@ class Command(ABC):
                 write_run(folder, run_files(run, record))
             except Exception as error:
                 text = f"{folder} could not be written: {reason_of(error)}."
-                text += where_it_is_kept(checkpoint, run.model)
+                if checkpoint is not None and checkpoint.exists():
+                    held = earlier_state(checkpoint, run.model)
+                    text += held or f" The search is kept in {checkpoint}."
+                    text += f" Continue it with:\n  {as_typed(['--resume'])}"
                 if isinstance(error, OSError):
                     raise CommandError(text) from error
                 # A mistake of ours, with a traceback; the search is not lost.
@@ -229,16 +241,6 @@ def cluster_of(search: SharedSearchOptions) -> Iterator[None]:
         ) from error
     with client:
         yield
-
-
-def check_gpu() -> None:
-    """Say what is missing before anything is read."""
-    from evomeans.engines.gpu import GpuNotAvailableError, chosen_device
-
-    try:
-        chosen_device()
-    except GpuNotAvailableError as error:
-        raise CommandError(str(error)) from error
 
 
 def check_output(keep: RunOptions, unfinished: object) -> None:
@@ -276,14 +278,6 @@ def fit_to(table: Table, model: Any, arguments: dict[str, Any]) -> None:
         if not is_dask(table.X) and isinstance(model, HGMeans | HGMeansPath):
             raise
         raise CommandError(f"{table.name}: {error}") from error
-
-
-def name_features(model: SearchingEstimator, table: Table) -> None:
-    """Let the model remember its columns, so that it recognises them in another table."""
-    if table.standardization is None and not table.named:
-        return
-    suffix = "" if table.standardization is None else " (standardized)"
-    model.feature_names_in_ = np.array([f"{name}{suffix}" for name in table.columns], dtype=object)
 
 
 class Unfinished(NamedTuple):
@@ -350,10 +344,7 @@ def _read(path: Path, *, is_path: bool) -> Unfinished:
 
 
 def earlier_state(path: Path, model: Any) -> str:
-    """Say so if a checkpoint does not hold all that was searched; a full disk may have cut it off.
-
-    Empty if it does.
-    """
+    """Say so if a checkpoint does not hold all that was searched, because the disk was full."""
     is_path = isinstance(model, HGMeansPath)
     made = model._state.n_steps if is_path else len(model.history_)
     try:
@@ -362,14 +353,6 @@ def earlier_state(path: Path, model: Any) -> str:
     except (ArchiveError, OSError, ValueError):
         pass
     return f" {path} holds an earlier state only, because the last one could not be written."
-
-
-def where_it_is_kept(path: Path | None, model: Any) -> str:
-    """Say which state a checkpoint holds, and how to continue from it; nothing if there is none."""
-    if path is None or not path.exists():
-        return ""
-    held = earlier_state(path, model) or f" The search is kept in {path}."
-    return f"{held} Continue it with:\n  {as_typed(['--resume'])}"
 
 
 def how_to_resume(path: Path | None, table: str, model: Any) -> str:

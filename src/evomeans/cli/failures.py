@@ -79,7 +79,9 @@ def guarded(action: Callable[[], int]) -> int:
         except CommandError as error:
             return _failed(str(error), error.code)
         except OSError as error:
-            if not _reader_has_gone(error):
+            # Windows calls it an invalid argument if the reader of standard output has gone.
+            is_odd = os.name == "nt" and error.errno == errno.EINVAL and error.filename is None
+            if not (isinstance(error, BrokenPipeError) or is_odd):
                 return _failed(reason_of(error), ExitCode.DATA)
             # Python would fail once more when it flushes standard output at the end.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -92,12 +94,6 @@ def guarded(action: Callable[[], int]) -> int:
     if not received or code != ExitCode.INTERRUPTED:
         return code
     return ExitCode.HUNG_UP if received[0] == HANGUP else ExitCode.TERMINATED
-
-
-def _reader_has_gone(error: OSError) -> bool:
-    """Whether the reader of standard output has gone; Windows calls that an invalid argument."""
-    on_windows = os.name == "nt" and error.errno == errno.EINVAL and error.filename is None
-    return isinstance(error, BrokenPipeError) or on_windows
 
 
 def reason_of(error: Exception) -> str:

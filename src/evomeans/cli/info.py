@@ -159,20 +159,18 @@ def described(record: dict[str, Any]) -> str:
         lines.append(f"  {extra:<10} {_listed(packages)}{hint}")
     for engine, state in record["engines"].items():
         lines.append(f"  engine     {engine}: {state}")
-    lines.append(f"  threads    {_threads_text(record)}")
-    lines.append(f"  kernels    {_kernels_text(record['cache'])}")
-    lines.append(f"  cache      {_cache_text(record['cache'])}")
+    limits = ", ".join(f"{name}={value}" for name, value in record["limits"].items())
+    lines += [
+        f"  threads    {record['threads']} by default, {record['cores']} at most"
+        + (f" ({limits})" if limits else ""),
+        f"  kernels    {_kernels_text(record['cache'])}",
+        f"  cache      {_cache_text(record['cache'])}",
+    ]
     return "\n".join(lines)
 
 
 def _listed(packages: dict[str, str | None]) -> str:
     return ", ".join(f"{name} {found or 'not installed'}" for name, found in packages.items())
-
-
-def _threads_text(record: dict[str, Any]) -> str:
-    text = f"{record['threads']} by default, {record['cores']} at most"
-    limits = [f"{name}={value}" for name, value in record["limits"].items()]
-    return f"{text} ({', '.join(limits)})" if limits else text
 
 
 def _kernels_text(cache: dict[str, Any]) -> str:

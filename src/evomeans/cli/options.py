@@ -41,10 +41,6 @@ def _not_zero(_: Any, value: int) -> None:
         raise ValueError("Must be positive, or -1 for all cores.")
 
 
-def _duration(_: Any, tokens: Sequence[Any]) -> float:
-    return parse_duration(tokens[0].value)
-
-
 def _names(_: Any, tokens: Sequence[Any]) -> tuple[str, ...]:
     """Split "a,b"; a name with a comma is put in double quotes, as in a CSV."""
     texts = [token.value for token in tokens]
@@ -137,7 +133,9 @@ Names = Annotated[
     Parameter(converter=_names, n_tokens=1, negative="", metavar="NAMES", show_default=False),
 ]
 Subsample = Annotated[int | str, Parameter(converter=_subsample, metavar="ROWS|all|auto")]
-Duration = Annotated[float, Parameter(converter=_duration, metavar="TIME")]
+Duration = Annotated[
+    float, Parameter(converter=lambda _, tokens: parse_duration(tokens[0].value), metavar="TIME")
+]
 Integer = Annotated[int, Parameter(converter=_integer)]
 AtLeastOne = Annotated[Integer, Parameter(validator=Number(gte=1))]
 Seed = Annotated[Integer, Parameter(validator=Number(gte=0))]

@@ -45,19 +45,16 @@ class Run:
         """The unit of the inertia, if it is not that of the table."""
         return " in standardized units" if self.table.standardization is not None else ""
 
-    @property
-    def has_report(self) -> bool:
-        """Whether a report can be made: from rows, and those in Dask stay where they are."""
-        return not is_dask(self.table.X) and getattr(self.model, "_is_euclidean", True)
-
 
 def run_record(run: Run, checkpoint: Path | None) -> dict[str, Any]:
     """Return all that a run says about itself, as plain JSON."""
     command, model, table = run.command, run.model, run.table
     scaling, missing = table.standardization, table.missing
     output, history = command.keep.output, getattr(model, "history_", None)
-    own = {} if history is None else {"model": type(model).__name__}
-    searching = {} if history is None else {"search_seconds": round(search_seconds(model), 3)}
+    own, searching = {}, {}
+    if history is not None:
+        own = {"model": type(model).__name__}
+        searching = {"search_seconds": round(search_seconds(model), 3)}
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -106,7 +103,8 @@ def run_files(run: Run, record: dict[str, Any]) -> dict[str, Content]:
     }
     if (model := command.kept_model(run.model)) is not None:
         files[MODEL] = model.save
-    if run.has_report:
+    # A report needs rows, and those in Dask stay where they are.
+    if not is_dask(run.table.X) and getattr(run.model, "_is_euclidean", True):
         data = report_of(run)
         if (rival := data.get("run", {}).get("kmeans")) is not None:
             # Only the report has measured it.

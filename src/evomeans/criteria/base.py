@@ -91,27 +91,15 @@ def knee(ks: Counts, values: FloatArray) -> int | None:
 
 @dataclass
 class Budget:
-    """The time that criteria may take.
+    """The time that criteria may take: until the ``clock`` shows the ``deadline``, in seconds."""
 
-    Attributes
-    ----------
-    n_taken : int or None
-        To how many samples a criterion was confined, the fewest of all; None if none was.
-    """
-
-    # When ``clock`` shows it, they should be done.
     deadline: float | None = None
-    # Seconds.
     clock: Callable[[], float] = time.perf_counter
     n_taken: int | None = field(default=None, init=False)
+    """To how many samples a criterion was confined, the fewest of all; None if none was."""
 
     def affords(
-        self,
-        compute: Callable[[int], object],
-        n_samples: int,
-        *,
-        power: int = 1,
-        share: float = 1.0,
+        self, compute: Callable[[int], object], n_samples: int, power: int = 1, share: float = 1.0
     ) -> int:
         """Return how many samples a computation may look at; all of them without a deadline.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,25 @@ RULES = ("tibshirani", "first_maximum")
 
 
 @dataclass(frozen=True)
-class Gap(Criterion):
+class SearchingCriterion(Criterion):
+    """A criterion that searches other samples as often as the field called ``repeated`` says."""
+
+    repeated: ClassVar[str]
+    n_searched: ClassVar[int] = 2
+    """Sets of samples each time."""
+
+    def __post_init__(self) -> None:
+        if (count := getattr(self, self.repeated)) < 1:
+            raise ValueError(f"{self.repeated}={count} must be at least 1.")
+
+    @property
+    def effort(self) -> float:
+        """A search for each of the other sets of samples."""
+        return float(self.n_searched * getattr(self, self.repeated))
+
+
+@dataclass(frozen=True)
+class Gap(SearchingCriterion):
     """The gap to samples without clusters; see :func:`evomeans.metrics.gap_statistic`.
 
     References are drawn uniformly from the box around the samples in their principal axes, and a
@@ -42,19 +60,14 @@ class Gap(Criterion):
     """
 
     name, title, rule = "gap", "Gap statistic", "smallest k within one standard error"
+    repeated, n_searched = "n_references", 1
     n_references: int = 20
     choose_by: str = "tibshirani"
 
     def __post_init__(self) -> None:
-        if self.n_references < 1:
-            raise ValueError(f"n_references={self.n_references} must be at least 1.")
+        super().__post_init__()
         if self.choose_by not in RULES:
             raise ValueError(f"choose_by={self.choose_by!r} must be one of {', '.join(RULES)}.")
-
-    @property
-    def effort(self) -> float:
-        """A search for each of the other sets of samples."""
-        return self.n_references
 
     def judge(self, evidence: Evidence, allowed: NDArray[np.int64]) -> Verdict:
         """Search the references."""
@@ -77,7 +90,6 @@ class Gap(Criterion):
 class PrincipalBox:
     """The smallest box around samples whose sides are along their principal axes."""
 
-    # (d,).
     mean: FloatArray
     # (d, d). One in each row.
     axes: FloatArray
@@ -85,7 +97,6 @@ class PrincipalBox:
     low: FloatArray
     high: FloatArray
     n_samples: int
-    # Of the samples.
     dtype: np.dtype[Any]
 
     @classmethod
@@ -105,12 +116,11 @@ class PrincipalBox:
     def draw(self, rng: np.random.Generator) -> FloatArray:
         """Draw as many samples as there were, uniformly."""
         places = rng.uniform(self.low, self.high, (self.n_samples, len(self.low)))
-        drawn: FloatArray = (places @ self.axes + self.mean).astype(self.dtype)
-        return drawn
+        return (places @ self.axes + self.mean).astype(self.dtype)
 
 
 @dataclass(frozen=True)
-class PredictionStrength(Criterion):
+class PredictionStrength(SearchingCriterion):
     """How well one half predicts the other; see :func:`evomeans.metrics.prediction_strength`.
 
     Parameters
@@ -122,18 +132,9 @@ class PredictionStrength(Criterion):
     """
 
     name, title = "prediction_strength", "Prediction strength"
-    rule = "largest k that reaches the threshold"
+    rule, repeated = "largest k that reaches the threshold", "n_divisions"
     n_divisions: int = 10
     threshold: float = 0.8
-
-    def __post_init__(self) -> None:
-        if self.n_divisions < 1:
-            raise ValueError(f"n_divisions={self.n_divisions} must be at least 1.")
-
-    @property
-    def effort(self) -> float:
-        """A search for each of the other sets of samples."""
-        return 2 * self.n_divisions
 
     def judge(self, evidence: Evidence, allowed: NDArray[np.int64]) -> Verdict:
         """Search halves of the samples."""
@@ -146,7 +147,9 @@ class PredictionStrength(Criterion):
             order = np.random.default_rng([evidence.seed, 1, number]).permutation(n)
             halves = [np.sort(order[: n // 2]), np.sort(order[n // 2 :])]
             train, test = (
-                evidence.search(X[half], of_rows(weights, half), ks, 2 * number + place)
+                evidence.search(
+                    X[half], None if weights is None else weights[half], ks, 2 * number + place
+                )
                 for place, half in enumerate(halves)
             )
             for k in ks:
@@ -160,7 +163,7 @@ class PredictionStrength(Criterion):
 
 
 @dataclass(frozen=True)
-class Instability(Criterion):
+class Instability(SearchingCriterion):
     """How much resampling changes; see :func:`evomeans.metrics.clustering_instability`.
 
     Parameters
@@ -173,17 +176,9 @@ class Instability(Criterion):
     """
 
     name, title, rule = "instability", "Bootstrap instability", "minimum"
+    repeated = "n_pairs"
     n_pairs: int = 10
     normalized: bool = True
-
-    def __post_init__(self) -> None:
-        if self.n_pairs < 1:
-            raise ValueError(f"n_pairs={self.n_pairs} must be at least 1.")
-
-    @property
-    def effort(self) -> float:
-        """A search for each of the other sets of samples."""
-        return 2 * self.n_pairs
 
     def judge(self, evidence: Evidence, allowed: NDArray[np.int64]) -> Verdict:
         """Search bootstrap samples."""
@@ -211,11 +206,6 @@ class Instability(Criterion):
 def searchable(evidence: Evidence, n_samples: int) -> list[int]:
     """Return the numbers of clusters, but for 1, that fewer samples allow."""
     return [int(k) for k in evidence.k_values if 1 < k <= n_samples]
-
-
-def of_rows(weights: FloatArray | None, rows: NDArray[np.intp]) -> FloatArray | None:
-    """Return the weights of some rows."""
-    return None if weights is None else weights[rows]
 
 
 def closest(X: Any, centers: FloatArray) -> NDArray[np.intp]:

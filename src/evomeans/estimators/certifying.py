@@ -133,7 +133,6 @@ def certify(
             check_int(name, size, at_least=2)
     listener = _listener(progress, check_int("verbose", int(verbose), at_least=0))
     engine, wanted = check_engine(engine, ENGINES), check_method(method)
-    # Imported here: it loads Numba.
     from evomeans.exact.cases import Limits
     from evomeans.exact.certificate import certificate_of
     from evomeans.exact.certify import MOST_POINTS_ON_GPU, attempt, prepare
@@ -150,8 +149,12 @@ def certify(
     given = inertia_of_samples(points, X, sample_weight, labels)
     # The certificate states another one.
     limit -= limits.seconds - before
-    if points.n > k or not points.is_whole:
-        check_range(given.value)
+    has_range = points.n > k or not points.is_whole
+    if has_range and given.value and not SMALLEST <= given.value <= LARGEST:
+        raise ValueError(
+            f"The inertia, {given.value:.3g}, cannot be written in float64 with all its digits; "
+            "multiply X or sample_weight by a constant first."
+        )
     options: dict[str, Any] = {
         "method": None if wanted is None else Method(wanted),
         "run": parallel_map(n_threads),
@@ -169,15 +172,6 @@ def certify(
             "certify was interrupted; the best bound so far is kept.", RuntimeWarning, stacklevel=2
         )
     return certificate_of(points, finding, k, limits, X, sample_weight, labels, given, constrained)
-
-
-def check_range(inertia: float) -> None:
-    """Refuse an inertia that float64 cannot hold with all its digits; zero has none."""
-    if inertia and not SMALLEST <= inertia <= LARGEST:
-        raise ValueError(
-            f"The inertia, {inertia:.3g}, cannot be written in float64 with all its digits; "
-            "multiply X or sample_weight by a constant first."
-        )
 
 
 def projector_of(engine: str) -> Any:
@@ -198,9 +192,7 @@ def parallel_map(n_jobs: int) -> Any:
     """Return a function that calls another one many times, up to ``n_jobs`` at a time."""
 
     def run(function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Any]:
-        calls = list(arguments)
-        found: list[Any] = Parallel(n_jobs=n_jobs)(delayed(function)(*each) for each in calls)
-        return found
+        return list(Parallel(n_jobs=n_jobs)(delayed(function)(*each) for each in arguments))
 
     return run
 

@@ -162,7 +162,9 @@ class ExactKMeans(FittedCenters):
         X, features = check_samples(self, X)
         dense_samples(X)
         sample_weight = check_sample_weight(sample_weight, X.shape[0])
-        self._keep_search(search, features)
+        self._keep_features(features, search._frame)
+        for name in ("cluster_centers_", "labels_", "inertia_", "n_iter_", "history_"):
+            setattr(self, name, getattr(search, name))
         certificate = self._proven(X, sample_weight, seconds - (time.monotonic() - start), gap)
         self.lower_bound_, self.gap_ = certificate.lower_bound, certificate.gap
         self.stop_reason_ = certificate.stop_reason
@@ -181,9 +183,3 @@ class ExactKMeans(FittedCenters):
                 raise
             warnings.warn(f"{error} The clustering is kept.", UserWarning, stacklevel=3)
             return self.certify(X, sample_weight, method="separation", **options)
-
-    def _keep_search(self, search: HGMeans, features: Any) -> None:
-        """Take over what the search found."""
-        self._keep_features(features, search._frame)
-        for name in ("cluster_centers_", "labels_", "inertia_", "n_iter_", "history_"):
-            setattr(self, name, getattr(search, name))

@@ -84,16 +84,10 @@ def find_coordinates(gram: FloatArray) -> Coordinates:
 
 
 def pivoted_cholesky(gram: FloatArray, tolerance: float) -> tuple[FloatArray, NDArray[np.intp]]:
-    """Factorise a kernel by panels of columns, the largest pivot first.
+    """Factorise a kernel by panels of columns, the largest pivot first, and return its samples.
 
-    What LAPACK's ``dpstrf`` does; but that one cannot be interrupted for as long as it takes.
-
-    Returns
-    -------
-    factor : (r, r) array
-        Lower triangular.
-    chosen : (r,) array
-        The samples of its rows. The pivots of all others are at most the tolerance.
+    What LAPACK's ``dpstrf`` does; but that one cannot be interrupted for as long as it takes. The
+    pivots of samples that are left out are at most the tolerance.
     """
     rest, order, n = gram.copy(), np.arange(len(gram)), len(gram)
     for first in range(0, n, PANEL):
@@ -284,8 +278,13 @@ class KernelHGMeans(Model):
                 f"{name} cannot be used with KernelHGMeans, because coordinates in the space of a "
                 "kernel are made anew for every fit. Leave it out."
             )
-        if self.kernel == PRECOMPUTED:
-            _check_precomputed(X)
+        if self.kernel == PRECOMPUTED and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                "kernel='precomputed' needs the kernel of all pairs of samples, a square matrix; "
+                f"X.shape={X.shape}."
+            )
+        if self.kernel == PRECOMPUTED and not np.allclose(X, X.T):
+            raise ValueError("kernel='precomputed' needs a symmetric matrix, and X is not.")
 
     def _candidates(
         self, X: NDArray[Any], sample_weight: FloatArray | None
@@ -418,13 +417,3 @@ def in_order_of_samples(task: Task, X: NDArray[Any]) -> Task:
         return replace(solution, centers=centers, labels=np.asarray(labels, dtype=np.int32))
 
     return replace(task, settle=settle)
-
-
-def _check_precomputed(X: NDArray[Any]) -> None:
-    if X.shape[0] != X.shape[1]:
-        raise ValueError(
-            f"kernel='precomputed' needs the kernel of all pairs of samples, a square matrix; "
-            f"X.shape={X.shape}."
-        )
-    if not np.allclose(X, X.T):
-        raise ValueError("kernel='precomputed' needs a symmetric matrix, and X is not.")

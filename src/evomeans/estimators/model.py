@@ -30,20 +30,16 @@ def completed(cls: type, root: type) -> str:
     """
     lineage = [base for base in reversed(cls.__mro__) if issubclass(base, root)]
     summary, own = _sections(cls.__doc__)
-    inherited = {title: _merged_entries(lineage, title) for title in INHERITED}
-    sections = {**inherited, **{title: own[title] for title in own if title not in INHERITED}}
+    sections = {}
+    for title in INHERITED:
+        bodies = [_sections(base.__doc__)[1].get(title, "") for base in lineage]
+        # An entry begins with a line that is not indented: "name : type".
+        entries = [entry for body in bodies for entry in re.split(r"\n+(?=\S)", body) if entry]
+        last = {entry.partition(" :")[0]: entry for entry in entries}
+        sections[title] = "\n\n".join(last.values())
+    sections |= {title: own[title] for title in own if title not in INHERITED}
     texts = [f"{title}\n{'-' * len(title)}\n{body}" for title, body in sections.items() if body]
     return "\n\n".join(filter(None, [summary, *texts]))
-
-
-def _merged_entries(lineage: list[type], title: str) -> str:
-    entries: dict[str, str] = {}
-    for cls in lineage:
-        body = _sections(cls.__doc__)[1].get(title, "")
-        # An entry begins with a line that is not indented: "name : type".
-        for entry in re.split(r"\n+(?=\S)", body):
-            entries[entry.partition(" :")[0]] = entry
-    return "\n\n".join(filter(None, entries.values()))
 
 
 def _sections(docstring: str | None) -> tuple[str, dict[str, str]]:

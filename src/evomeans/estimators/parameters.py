@@ -85,12 +85,12 @@ def check_parameters(estimator: Any) -> Parameters:
     if not isinstance(estimator.warm_start, bool | np.bool_):
         raise TypeError(f"warm_start must be True or False, got {shown(estimator.warm_start)}.")
     settings = check_search_settings(estimator)
-    return Parameters(
-        n_clusters=n_clusters,
-        settings=settings,
-        **check_surroundings(estimator),
-        observers=check_observers(estimator, settings, n_clusters),
-    )
+    surroundings = check_surroundings(estimator)
+    observers = check_callables(estimator.observers)
+    if level := check_verbose(estimator.verbose):
+        printer, forecast = Printer(type(estimator).__name__), Forecast.of(settings, n_clusters)
+        observers = (*observers, SearchDisplay(printer, forecast, verbose=level))
+    return Parameters(n_clusters=n_clusters, settings=settings, **surroundings, observers=observers)
 
 
 def check_search_settings(estimator: Any) -> SearchSettings:
@@ -269,11 +269,7 @@ def check_random_source(random_state: Any) -> RandomSource:
 
 
 def generator_from(source: RandomSource) -> np.random.Generator:
-    """Return the generator of all randomness of a fit.
-
-    As everywhere in scikit-learn, an int gives the same result in every call, and an instance is
-    advanced by every call.
-    """
+    """Return the generator of all randomness of a fit; an instance is advanced by every call."""
     if isinstance(source, np.random.RandomState):
         return np.random.default_rng(source.randint(2**32, size=4, dtype=np.uint32))
     return np.random.default_rng(source)
@@ -308,14 +304,3 @@ def check_callables(observers: Any) -> tuple[Any, ...]:
 def check_verbose(verbose: object) -> int:
     """Return how much to print; True means 1."""
     return int(verbose) if isinstance(verbose, bool) else check_int("verbose", verbose, at_least=0)
-
-
-def check_observers(
-    estimator: Any, settings: SearchSettings, n_clusters: int
-) -> tuple[Observer, ...]:
-    """Return all that watches the search: the user's observers, and what ``verbose`` asks for."""
-    given, level = check_callables(estimator.observers), check_verbose(estimator.verbose)
-    if not level:
-        return given
-    printer, forecast = Printer(type(estimator).__name__), Forecast.of(settings, n_clusters)
-    return (*given, SearchDisplay(printer, forecast, verbose=level))

@@ -6,7 +6,6 @@ import math
 import os
 import time
 import warnings
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
@@ -293,7 +292,7 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
                 f"X has {X.shape[1]} features, and the path was fitted with {self.n_features_in_}."
             )
         check_most_clusters(wanted, X.shape[0])
-        self._state.add_ks(wanted)
+        self._state.ks = sorted({*self._state.ks, *wanted})
         every = tuple(sorted({*self.k_values_.tolist(), *wanted}))
         search = PathSearch(parameters, X, sample_weight, DeferredInterrupt())
         # The file, if there is one, has the path without the new numbers.
@@ -351,7 +350,13 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
         """Set the fitted attributes that follow from the solutions and the results."""
         self.k_values_ = np.array(known)
         self.inertias_ = self.results_["inertia"]
-        self.labels_ = _side_by_side([self._solutions[k].labels for k in known])
+        labels = [self._solutions[k].labels for k in known]
+        if is_dask(labels[0]):
+            import dask.array as da
+
+            self.labels_ = da.stack(labels, axis=1)
+        else:
+            self.labels_ = np.stack(labels, axis=1)
         self.cluster_centers_ = {k: self._solutions[k].centers for k in known}
         self.n_rediscoveries_ = self.results_["n_rediscoveries"]
         self.certainty_ = self.results_["certainty"]
@@ -366,38 +371,34 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
         if self.verbose:
             chosen = "none chosen" if self.best_k_ is None else f"k = {self.best_k_} chosen"
             print(f"[HGMeansPath] k = {known[0]} to {known[-1]}, {chosen}; {self._certainty()}")
+        said: list[tuple[str, type[Warning]]] = []
         if n_taken is not None:
-            warnings.warn(
+            text = (
                 f"max_time={self.max_time} left time to compute criteria from {n_taken:,} samples "
-                "only, drawn at random. Their values are estimates; raise max_time for all.",
-                RuntimeWarning,
-                stacklevel=4,
+                "only, drawn at random. Their values are estimates; raise max_time for all."
             )
+            said.append((text, RuntimeWarning))
         if self.stop_reason_ is StopReason.INTERRUPTED:
             text = f"fit was interrupted; {len(known)} of {len(ks)} numbers of clusters are kept."
-            warnings.warn(text + to_go_on(self.checkpoint), RuntimeWarning, stacklevel=4)
+            said.append((text + to_go_on(self.checkpoint), RuntimeWarning))
         if left_out:
-            warnings.warn(
-                f"Criteria were interrupted, and their values are missing: {', '.join(left_out)}.",
-                RuntimeWarning,
-                stacklevel=4,
-            )
+            names = ", ".join(left_out)
+            text = f"Criteria were interrupted, and their values are missing: {names}."
+            said.append((text, RuntimeWarning))
         if self.best_k_ is None and self.select is not None:
-            warnings.warn(
+            text = (
                 f"select={getattr(self.select, 'name', self.select)!r} suggests no k between "
-                f"{known[0]} and {known[-1]}. Choose one with at(k), or extend the path with "
-                "add_k.",
-                UserWarning,
-                stacklevel=4,
+                f"{known[0]} and {known[-1]}. Choose one with at(k), or extend the path with add_k."
             )
+            said.append((text, UserWarning))
         if short := [k for k in known if self._solutions[k].n_distinct < k]:
-            most = self._solutions[short[0]].n_distinct
-            warnings.warn(
-                f"X has only {most} distinct samples, so solutions for k={short[0]} and more "
-                "have empty clusters. Leave out the k above.",
-                ConvergenceWarning,
-                stacklevel=4,
+            text = (
+                f"X has only {self._solutions[short[0]].n_distinct} distinct samples, so solutions "
+                f"for k={short[0]} and more have empty clusters. Leave out the k above."
             )
+            said.append((text, ConvergenceWarning))
+        for text, category in said:
+            warnings.warn(text, category, stacklevel=4)
 
     # Using
 
@@ -522,12 +523,3 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
         state = dict(super().__getstate__())
         state.pop("_samples", None)
         return state
-
-
-def _side_by_side(columns: Sequence[Any]) -> Any:
-    """Put labels side by side; those in Dask stay lazy."""
-    if is_dask(columns[0]):
-        import dask.array as da
-
-        return da.stack(columns, axis=1)
-    return np.stack(columns, axis=1)

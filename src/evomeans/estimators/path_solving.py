@@ -68,10 +68,7 @@ class PathParameters(Surroundings):
     observers: tuple[PathObserver, ...]
 
     def deadline(self, began: float, seconds_before: float) -> float | None:
-        """Return when everything should be done, if a fit that began has been going on before.
-
-        However long that was, criteria get the share of their own.
-        """
+        """Return when a fit that began should end; criteria keep their own share of the time."""
         if self.max_time is None:
             return None
         assert self.settings.max_time is not None
@@ -83,7 +80,17 @@ def check_path_parameters(estimator: Any) -> PathParameters:
     """Check all parameters of HGMeansPath for which no samples are needed."""
     ks = check_k_range(estimator.k_range)
     criteria, select = check_criteria(estimator.criteria, estimator.select, ks)
-    settings = check_path_settings(estimator)
+    patience = check_optional_int("n_iter_no_change", estimator.n_iter_no_change)
+    if patience is not None and patience < 1:
+        raise ValueError(f"n_iter_no_change={patience} must be at least 1, or None.")
+    settings = PathSettings(
+        strategy=check_strategy(estimator.strategy),
+        confirmations=check_int("confirmations", estimator.confirmations, at_least=0),
+        max_offspring=check_int("max_offspring", estimator.max_offspring, at_least=1),
+        max_time=check_real("max_time", estimator.max_time),
+    )
+    if patience is not None:
+        settings = replace(settings, patience=patience, patience_per_cluster=0.0)
     max_time = settings.max_time
     if max_time is not None:
         efforts = sum(getattr(one, "effort", 0.0) for one in criteria)
@@ -99,23 +106,6 @@ def check_path_parameters(estimator: Any) -> PathParameters:
         settings=settings,
         **check_surroundings(estimator),
         observers=(*check_callables(estimator.observers), *display),
-    )
-
-
-def check_path_settings(estimator: Any) -> PathSettings:
-    """Turn the estimator's parameters into the settings of the search."""
-    patience = check_optional_int("n_iter_no_change", estimator.n_iter_no_change)
-    if patience is not None and patience < 1:
-        raise ValueError(f"n_iter_no_change={patience} must be at least 1, or None.")
-    own: dict[str, Any] = {}
-    if patience is not None:
-        own = {"patience": patience, "patience_per_cluster": 0.0}
-    return PathSettings(
-        strategy=check_strategy(estimator.strategy),
-        confirmations=check_int("confirmations", estimator.confirmations, at_least=0),
-        max_offspring=check_int("max_offspring", estimator.max_offspring, at_least=1),
-        max_time=check_real("max_time", estimator.max_time),
-        **own,
     )
 
 
@@ -231,7 +221,6 @@ class PathSearch:
     def _solve_line(
         self, engine: Engine, state: PathState, observers: Sequence[PathObserver]
     ) -> StopReason:
-        # Imported here: it loads Numba.
         from evomeans.exact import cluster_line_path
 
         column = (self.X.toarray() if is_sparse(self.X) else self.X)[:, 0]
@@ -285,16 +274,10 @@ class PathSearch:
             return None
         settings, source = parameters.settings, parameters.random_source
         plain = settings.search(1, FRESH, 1)
-        own = {
-            name: str(value)
-            for name, value in asdict(settings).items()
-            if name not in ("strategy", "max_time")
-        }
-        problem = {
-            **describe_problem(engine, self.X, self.sample_weight, 1, plain, ()),
-            "n_clusters": ", ".join(map(str, ks)),
-            **own,
-        }
+        own = {name: str(value) for name, value in asdict(settings).items()}
+        del own["strategy"], own["max_time"]
+        problem = describe_problem(engine, self.X, self.sample_weight, 1, plain, ())
+        problem = {**problem, "n_clusters": ", ".join(map(str, ks)), **own}
         return PathCheckpoint(
             parameters.checkpoint,
             problem,
@@ -308,9 +291,7 @@ class Answers:
     """Labels the samples for the solutions of a path; once only where time is up."""
 
     def __init__(self, engine: Engine, X: Any, sample_weight: FloatArray | None) -> None:
-        self._engine = engine
-        self._X = X
-        self._weights = sample_weight
+        self._engine, self._X, self._weights = engine, X, sample_weight
         self._early: dict[int, EarlyAnswer] = {}
 
     def weigh_for(self, k: int) -> Weigh | None:

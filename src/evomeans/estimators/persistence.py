@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import fields
-from functools import partial
 from importlib import import_module
 from inspect import signature
 from numbers import Integral, Real
@@ -95,45 +94,6 @@ def _plain(name: str, value: Any) -> object:
     return value
 
 
-def restored_model(kinds: Mapping[str, Callable[[], Any]], path: str | os.PathLike[str]) -> Any:
-    """Read a model file and give its contents to an estimator.
-
-    ``kinds`` are functions that return classes, by the names of these.
-    """
-    stored = read_model(path)
-    if stored.estimator not in kinds:
-        raise refusal(path, f"it has the unknown estimator {stored.estimator[:60]!r}")
-    kind = kinds[stored.estimator]()
-    parameters = {RENAMED.get(name, name): value for name, value in stored.parameters.items()}
-    if unknown := sorted(parameters.keys() - set(parameter_names(kind))):
-        raise refusal(path, f"it has the unknown parameter {unknown[0][:60]!r}")
-    # Files without a strategy were written when there was only that of the paper.
-    model = kind(**{"strategy": PAPER.name, **parameters})
-    model.n_features_in_ = stored.n_features_in
-    if stored.init is not None:
-        model.init = stored.init[0] if len(stored.init) == 1 else stored.init
-    try:
-        check_parameters(model)
-        check_init(model.init, model.n_clusters, stored.cluster_centers.shape[1])
-    except (TypeError, ValueError) as error:
-        raise refusal(path, f"one of its parameters is impossible: {error}") from error
-    model._frame = stored.frame
-    for name in FITTED:
-        if (value := getattr(stored, name)) is not None:
-            setattr(model, f"{name}_", value)
-    for wanted, given in (
-        (kind._fitted_numbers, stored.fitted_numbers),
-        (kind._fitted_arrays, stored.fitted_arrays),
-    ):
-        if set(wanted) != given.keys():
-            raise refusal(path, f"its fitted attributes are not those of {stored.estimator}")
-        for name in wanted:
-            setattr(model, f"{name}_", given[name])
-    if not model._is_consistent():
-        raise refusal(path, "its arrays do not fit together")
-    return model
-
-
 # Imported late: a model is loaded without the code of all others.
 HOMES = {
     "HGMeans": "evomeans.estimators.hgmeans",
@@ -170,7 +130,36 @@ def load(path: str | os.PathLike[str]) -> Any:
     OSError
         If there is no such file, or it cannot be read.
     """
-    return restored_model({name: partial(model_class, name) for name in HOMES}, path)
+    stored = read_model(path)
+    if stored.estimator not in HOMES:
+        raise refusal(path, f"it has the unknown estimator {stored.estimator[:60]!r}")
+    kind: Any = model_class(stored.estimator)
+    parameters = {RENAMED.get(name, name): value for name, value in stored.parameters.items()}
+    if unknown := sorted(parameters.keys() - set(parameter_names(kind))):
+        raise refusal(path, f"it has the unknown parameter {unknown[0][:60]!r}")
+    # Files without a strategy were written when there was only that of the paper.
+    model = kind(**{"strategy": PAPER.name, **parameters})
+    model.n_features_in_ = stored.n_features_in
+    if stored.init is not None:
+        model.init = stored.init[0] if len(stored.init) == 1 else stored.init
+    try:
+        check_parameters(model)
+        check_init(model.init, model.n_clusters, stored.cluster_centers.shape[1])
+    except (TypeError, ValueError) as error:
+        raise refusal(path, f"one of its parameters is impossible: {error}") from error
+    model._frame = stored.frame
+    for name in FITTED:
+        if (value := getattr(stored, name)) is not None:
+            setattr(model, f"{name}_", value)
+    given = {**stored.fitted_numbers, **stored.fitted_arrays}
+    is_complete = stored.fitted_numbers.keys() == set(kind._fitted_numbers)
+    if not is_complete or stored.fitted_arrays.keys() != set(kind._fitted_arrays):
+        raise refusal(path, f"its fitted attributes are not those of {stored.estimator}")
+    for name, value in given.items():
+        setattr(model, f"{name}_", value)
+    if not model._is_consistent():
+        raise refusal(path, "its arrays do not fit together")
+    return model
 
 
 def model_class(name: str) -> Callable[..., Any]:

@@ -57,6 +57,7 @@ from evomeans.storage.state_file import describe_problem
 from evomeans.typing import FloatArray
 from evomeans.wording import (
     advice_text,
+    counted,
     levels_text,
     number_text,
     offspring_text,
@@ -64,13 +65,6 @@ from evomeans.wording import (
     stop_text,
 )
 
-PAPER_FAST = {
-    "min_population": 5,
-    "max_population": 10,
-    "max_offspring": 500,
-    "n_iter_no_change": 50,
-}
-"""The paper's fast setting, for its own strategy."""
 # Offspring of a fast search at most, whatever the number of clusters, and for each of them.
 FAST_OFFSPRING, FAST_PER_CLUSTER = 40, 5
 
@@ -150,12 +144,13 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         >>> HGMeans.fast(20).max_offspring
         140
         """
-        setting: dict[str, Any] = dict(PAPER_FAST)
-        if parameters.get("strategy") not in (PAPER, PAPER.name):
+        setting: dict[str, Any] = {"min_population": 5, "max_population": 10}
+        if parameters.get("strategy") in (PAPER, PAPER.name):
+            setting |= {"max_offspring": 500, "n_iter_no_change": 50}
+        else:
             # What is not a number of clusters is left for fit to complain about.
             clusters = max(0, int(n_clusters)) if isinstance(n_clusters, Integral) else 0
             setting["max_offspring"] = FAST_OFFSPRING + FAST_PER_CLUSTER * clusters
-            del setting["n_iter_no_change"]
         return cls(n_clusters, **setting | parameters)
 
     def _is_consistent(self) -> bool:
@@ -181,7 +176,11 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
             settings = replace(parameters.settings, strategy=task.strategy)
             parameters = replace(parameters, settings=settings)
         init = check_init(self.init, k, task.rows.shape[1])
-        given = [*self._previous_solutions(k, task.rows.shape[1]), *init]
+        if self.warm_start and hasattr(self, "population_"):
+            check_warm_start(self.population_, k, task.rows.shape[1])
+            given = [*(member.centers for member in self.population_), *init]
+        else:
+            given = init
         settings = lowered(parameters.settings, task.constant)
         rng = generator_from(parameters.random_source)
         # All but the compilation of kernels counts as time of the search.
@@ -213,12 +212,11 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
                     spent=time.perf_counter() - began,
                     weigh=early.weigh if is_in_memory else None,
                 )
-            if early.solution is None:
-                is_final = has_no_time(result.stop_reason, engine, k)
-                solution = task.settle(engine, raised(result, task.constant).best, is_final)
-            else:
-                solution = early.solution
             result = raised(result, task.constant)
+            solution = early.solution
+            if solution is None:
+                is_final = has_no_time(result.stop_reason, engine, k)
+                solution = task.settle(engine, result.best, is_final)
             if result.stop_reason is StopReason.PROVEN_OPTIMAL and not solution.is_confirmed:
                 result = replace(result, stop_reason=StopReason.PRECISION)
             self._keep(features, engine.frame, result, solution)
@@ -246,13 +244,6 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
             print(f"[{type(self).__name__}] {said}", flush=True)
         return time.perf_counter() - began
 
-    def _previous_solutions(self, n_clusters: int, n_features: int) -> list[FloatArray]:
-        """Centres in data units with which a warm start begins."""
-        if not self.warm_start or not hasattr(self, "population_"):
-            return []
-        check_warm_start(self.population_, n_clusters, n_features)
-        return [member.centers for member in self.population_]
-
     def _checkpoint(
         self, engine: Engine, task: Task, parameters: Parameters, init: Sequence[FloatArray]
     ) -> Checkpoint | None:
@@ -262,11 +253,10 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         problem = describe_problem(
             engine, task.rows, task.weights, parameters.n_clusters, settings, init
         )
-        seed = source if isinstance(source, int) else None
         return Checkpoint(
             parameters.checkpoint,
             {**problem, **task.identity},
-            seed=seed,
+            seed=source if isinstance(source, int) else None,
             check_labels=task.check_labels,
         )
 
@@ -290,35 +280,36 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         if self.verbose:
             text = _how_it_ended(result, solution.inertia)
             print(f"[{type(self).__name__}] {text}", flush=True)
+        said: list[tuple[str, type[Warning]]] = []
         if result.is_unfinished:
             is_late = result.stop_reason is StopReason.MAX_TIME
             cause = f"max_time={self.max_time} was up" if is_late else "fit was interrupted"
-            warnings.warn(
+            text = (
                 f"{cause} before the first run of K-means on all samples had ended. The centres "
-                "are where it had come to, and not the means of their clusters. Give it more time.",
-                ConvergenceWarning,
-                stacklevel=4 + EXTRA_FRAMES,
+                "are where it had come to, and not the means of their clusters. Give it more time."
             )
+            said.append((text, ConvergenceWarning))
         elif result.stop_reason is StopReason.MAX_TIME and not (
             result.n_offspring or result.n_on_samples
         ):
-            runs = "run" if len(result.history) == 1 else "runs"
-            warnings.warn(
-                f"max_time={self.max_time} was up before the first offspring. The answer is the "
-                f"best of {len(result.history)} {runs} of K-means, with swaps where these were "
-                "made; the genetic search has not begun. Give it more time for a better one.",
-                ConvergenceWarning,
-                stacklevel=4 + EXTRA_FRAMES,
-            )
-        if result.stop_reason is StopReason.INTERRUPTED:
             text = (
-                f"fit was interrupted after {result.n_offspring} offspring; the best solution so "
-                "far is kept."
+                f"max_time={self.max_time} was up before the first offspring. The answer is the "
+                f"best of {counted(len(result.history), 'run')} of K-means, with swaps where these "
+                "were made; the genetic search has not begun. Give it more time for a better one."
             )
-            warnings.warn(
-                text + to_go_on(self.checkpoint), RuntimeWarning, stacklevel=4 + EXTRA_FRAMES
+            said.append((text, ConvergenceWarning))
+        if result.stop_reason is StopReason.INTERRUPTED:
+            done = f"fit was interrupted after {result.n_offspring} offspring"
+            text = f"{done}; the best solution so far is kept.{to_go_on(self.checkpoint)}"
+            said.append((text, RuntimeWarning))
+        if solution.n_distinct < self.n_clusters:
+            text = (
+                f"Number of distinct clusters ({solution.n_distinct}) found smaller than "
+                f"n_clusters ({self.n_clusters}). Possibly due to duplicate points in X."
             )
-        self._warn_of_duplicates(solution, stacklevel=5 + EXTRA_FRAMES)
+            said.append((text, ConvergenceWarning))
+        for text, category in said:
+            warnings.warn(text, category, stacklevel=4 + EXTRA_FRAMES)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to a file that :func:`evomeans.load` reads.
@@ -351,10 +342,7 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
 def prepare_strategy(
     strategy: Strategy | None, engine: str, rows: Any, ks: Sequence[int], *, merging: bool = False
 ) -> None:
-    """Compile what searches for these numbers of clusters need; None stands for no search.
-
-    ``merging`` says that clusters are merged, whatever the crossovers are.
-    """
+    """Compile what searches for these numbers of clusters need; None stands for no search."""
     crossovers = () if strategy is None else [one.crossover for one in strategy.crossovers]
     prepare_kernels(
         engine,

@@ -75,9 +75,7 @@ class EarlyAnswer:
         settle: Callable[[Engine, Individual, bool], FinalSolution],
         weights: FloatArray | None,
     ) -> None:
-        self._engine = engine
-        self._settle = settle
-        self._weights = weights
+        self._engine, self._settle, self._weights = engine, settle, weights
         self._centers: FloatArray | None = None
         self.solution: FinalSolution | None = None
 
@@ -122,14 +120,12 @@ def _labelled(engine: Any, centers: FloatArray, dtype: Any) -> FinalSolution:
 
 def lexicographic(centers: NDArray[Any]) -> NDArray[Any]:
     """Return centres ordered by their first coordinate, then by their second, and so on."""
-    ordered: NDArray[Any] = centers[np.lexsort(centers.T[::-1])]
-    return ordered
+    return centers[np.lexsort(centers.T[::-1])]
 
 
 def encode_centers(frame: Frame, centers: NDArray[Any]) -> FloatArray:
     """Bring centres into a frame in double precision, whatever theirs is."""
-    encoded: FloatArray = frame.encode(centers.astype(np.float64))
-    return encoded
+    return frame.encode(centers.astype(np.float64))
 
 
 def encode_starts(frame: Frame, solutions: Iterable[NDArray[Any]]) -> list[FloatArray]:
@@ -160,23 +156,6 @@ def frame_for_new_samples(X: Any, fitted: Frame, centers: NDArray[Any]) -> Frame
     return reaching(fitted, largest, largest)
 
 
-def proven_optimum(
-    engine: Engine, X: Any, n_clusters: int, sample_weight: FloatArray | None
-) -> SearchResult:
-    """Solve samples of one feature exactly; the answer looks like that of a search.
-
-    Its labels are left out if they are not proven to be optimal.
-    """
-    # Imported here: it loads Numba.
-    from evomeans.exact import cluster_line
-
-    column = (X.toarray() if is_sparse(X) else X)[:, 0]
-    line = cluster_line(column, n_clusters, sample_weight)
-    best = line_individual(engine, line)
-    reason, levels = StopReason.PROVEN_OPTIMAL, (len(column),)
-    return SearchResult(best, (best,), History(), reason, n_offspring=0, levels=levels)
-
-
 def line_individual(engine: Engine, line: LineClustering) -> Individual:
     """Return a clustering of one feature as an individual, with labels if they are proven."""
     return Individual(
@@ -198,12 +177,7 @@ def check_resolved(engine: Any, X: Any, sample_weight: Any, solution: FinalSolut
 
 
 def confirmed(
-    solution: FinalSolution,
-    best: Individual,
-    X: Any,
-    sample_weight: FloatArray | None,
-    *,
-    is_line: bool,
+    solution: FinalSolution, best: Individual, X: Any, sample_weight: Any, is_line: bool
 ) -> FinalSolution:
     """Note whether a solution is what was proven of the best individual.
 
@@ -215,7 +189,10 @@ def confirmed(
     heavy = np.ones(X.shape[0], np.bool_) if sample_weight is None else sample_weight > 0.0
     rows, labels = X[heavy], solution.labels[heavy]
     if not is_line:
-        holds = _is_constant(rows, labels)
+        # All samples of a cluster have to be equal.
+        places, inverse = np.unique(labels, return_index=True, return_inverse=True)[1:]
+        different: Any = rows[places][inverse.ravel()] != rows
+        holds = not (different.nnz if is_sparse(rows) else different.any())
     elif best.labels is None:
         holds = False
     else:
@@ -226,18 +203,10 @@ def confirmed(
     return replace(solution, is_confirmed=holds)
 
 
-def _is_constant(X: Any, labels: NDArray[Any]) -> bool:
-    """Whether all samples of a cluster are equal."""
-    places, inverse = np.unique(labels, return_index=True, return_inverse=True)[1:]
-    different: Any = X[places][inverse.ravel()] != X
-    return not (different.nnz if is_sparse(X) else different.any())
-
-
 def _is_as_deep(
     X: Any, sample_weight: FloatArray | None, labels: NDArray[Any], proven: NDArray[Any]
 ) -> bool:
     """Whether labels are no worse than others, whatever rounding or underflow hides."""
-    # Imported here: it loads Numba.
     from evomeans.exact.points import WeightedPoints, inertia_of_samples
 
     dense = (X.toarray() if is_sparse(X) else X).astype(np.float64)
@@ -285,13 +254,17 @@ def plain_task(
     weights: FloatArray | None,
     n_clusters: int,
     parameters: Parameters,
-    *,
     is_line: bool = False,
 ) -> Task:
     """Return the task of plain k-means; one feature (``is_line``) is solved exactly."""
 
     def solve(engine: Engine) -> SearchResult:
-        return proven_optimum(engine, rows, n_clusters, weights)
+        from evomeans.exact import cluster_line
+
+        column = (rows.toarray() if is_sparse(rows) else rows)[:, 0]
+        best = line_individual(engine, cluster_line(column, n_clusters, weights))
+        reason, levels = StopReason.PROVEN_OPTIMAL, (len(column),)
+        return SearchResult(best, (best,), History(), reason, n_offspring=0, levels=levels)
 
     def settle(engine: Engine, best: Individual, is_final: bool) -> FinalSolution:
         solution = canonical_solution(engine, best.centers, rows.dtype, is_final=is_final)

@@ -59,7 +59,6 @@ class SphericalHGMeans(Model):
         self, X: Any, sample_weight: FloatArray | None, parameters: Parameters, **constraints: Any
     ) -> Task:
         self._refuse(X)
-        # Imported here: it loads Numba.
         from evomeans.engines.spherical import SphericalEngine, kernel_calls_for
 
         def settle(engine: Engine, best: Individual, is_final: bool) -> FinalSolution:

@@ -82,7 +82,6 @@ class TrimmedHGMeans(Model):
     ) -> Task:
         self._refuse(X)
         trimmed = check_outliers(self.n_outliers, X.shape[0], sample_weight, parameters.n_clusters)
-        # Imported here: it loads Numba.
         from evomeans.engines.trimmed import TrimmedEngine, kernel_calls
 
         def settle(engine: Engine, best: Individual, is_final: bool) -> FinalSolution:

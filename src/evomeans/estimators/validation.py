@@ -1,8 +1,7 @@
 """Which samples, weights and initial centres users may pass; ``parameters.py`` checks the rest.
 
-An error names the argument, says what was expected and shows what came. Wrong types raise
-TypeError, wrong values ValueError. Nothing here changes the estimator. The values in Dask
-collections are checked by the engine that reads them.
+The rules for errors are the same. The values in Dask collections are checked by the engine that
+reads them.
 """
 
 from __future__ import annotations
@@ -300,10 +299,9 @@ def is_read_by_dask(X: Any) -> bool:
 
 
 def check_lazy_samples(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """Return samples as a Dask array of float32 or float64.
+    """Return samples as a Dask array of float32 or float64; no value is looked at.
 
-    No value is looked at. The estimator learns number and names of the features, and chunks of
-    unknown size are counted; with ``reset=False`` features are compared, and nothing is counted.
+    With ``reset``, the estimator learns the features, and chunks of unknown size are counted.
     """
     from evomeans.engines.dask import blocks
 

@@ -293,7 +293,8 @@ class CaseTree(ABC, Generic[N]):
             self._tell(heap[0][0])
             nodes: list[N] = []
             while len(nodes) < self.side_by_side and heap and not heap[0][2].is_last:
-                if self._is_done(heap[0][0]):
+                is_full = self.n_nodes >= self.max_nodes
+                if heap[0][0] >= self._goal or self.limits.expired() or is_full:
                     break
                 nodes.append(heapq.heappop(heap)[2])
             pairs = [pair for pair in map(self._undecided, nodes) if pair is not None]
@@ -303,10 +304,6 @@ class CaseTree(ABC, Generic[N]):
             for number, child in enumerate(self._split(nodes, pairs), first):
                 heapq.heappush(heap, (child.bound, number, child))
         return root
-
-    def _is_done(self, lower: float) -> bool:
-        """Whether a case with this bound need not be split, or must not."""
-        return lower >= self._goal or self.limits.expired() or self.n_nodes >= self.max_nodes
 
     def _split(self, nodes: list[N], pairs: list[Pair]) -> list[N]:
         """Split cases, and work on all that come from them side by side."""

@@ -150,13 +150,8 @@ def _finite_numbers(values: Any, name: str) -> FloatArray:
 
 OPTIMAL, BOUNDED, STATISTICAL = "optimal", "bounded", "statistical"
 STATUSES = (OPTIMAL, BOUNDED, STATISTICAL)
-PROVEN, GAP_REACHED, MAX_TIME, INTERRUPTED, EXHAUSTED = (
-    "proven_optimal",
-    "gap_reached",
-    "max_time",
-    "interrupted",
-    "exhausted",
-)
+PROVEN, GAP_REACHED, EXHAUSTED = "proven_optimal", "gap_reached", "exhausted"
+MAX_TIME, INTERRUPTED = "max_time", "interrupted"
 STOP_REASONS = (PROVEN, GAP_REACHED, MAX_TIME, INTERRUPTED, EXHAUSTED)
 
 
@@ -361,9 +356,13 @@ def certificate_of(
     lower = points.in_data_units(finding.lower)
     is_closed = closes(known, lower, min(limits.gap, OPTIMAL_GAP))
     status = STATISTICAL if finding.confidence else OPTIMAL if is_closed else BOUNDED
-    stop_reason = PROVEN if status == OPTIMAL else _early_end(limits)
-    if stop_reason == EXHAUSTED and closes(known, lower, limits.gap):
-        stop_reason = GAP_REACHED
+    stop_reason = GAP_REACHED if closes(known, lower, limits.gap) else EXHAUSTED
+    if status == OPTIMAL:
+        stop_reason = PROVEN
+    elif limits.interrupted():
+        stop_reason = INTERRUPTED
+    elif limits.seconds_left <= 0:
+        stop_reason = MAX_TIME
     return Certificate(
         lower_bound=min(lower, known.value),
         upper_bound=known.value,
@@ -383,10 +382,3 @@ def certificate_of(
         labels=labels.astype(np.int32),
         proof=finding.proof,
     )
-
-
-def _early_end(limits: Limits) -> str:
-    """Say why a proof ended before the bounds met."""
-    if limits.interrupted():
-        return INTERRUPTED
-    return MAX_TIME if limits.seconds_left <= 0 else EXHAUSTED

@@ -9,14 +9,7 @@ import numpy as np
 
 from evomeans.compiled.ready import Call, ready
 from evomeans.exact.cases import Limits
-from evomeans.exact.cuts import (
-    MOST_MEMBERS,
-    add_cuts,
-    find_cuts,
-    grow_stars,
-    no_cuts,
-    sweep_cuts,
-)
+from evomeans.exact.cuts import MOST_MEMBERS, add_cuts, find_cuts, grow_stars, no_cuts, sweep_cuts
 from evomeans.exact.line_program import prefix_sums, row_minima
 from evomeans.exact.parts import MOST_POINTS, Map, by_parts, exchange
 from evomeans.exact.plane_boxes import Boxes, bound_boxes, sort_groups

@@ -11,12 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.exact.line_program import (
-    LARGEST_MAGNITUDE,
-    Segments,
-    best_starts,
-    segment_means,
-)
+from evomeans.exact.line_program import LARGEST_MAGNITUDE, Segments, best_starts, segment_means
 from evomeans.typing import FloatArray, Integers
 
 LIGHTEST_EXPONENT = -70
@@ -56,11 +51,6 @@ class LineSegments:
     inertia. Infinite where nothing is guaranteed."""
     unit_exponent: int
     """Inertias of the input are those of the program times ``2**unit_exponent``."""
-
-    @property
-    def doubt_of_input(self) -> float:
-        """Return the doubt in the units of the input."""
-        return float(np.ldexp(self.doubt, self.unit_exponent))
 
     def labels_of(self, x: FloatArray) -> Integers:
         """Return the segment of each of the points."""

@@ -119,8 +119,7 @@ def segment_cost(sums: FloatArray, i: int, j: int) -> float:
     product = c * wy
     product_error = fma(c, wy, -product)
     r = fma(-c, w, wy) + (wy_low - c * w_low)
-    cost: float = (wyy - product) + (wyy_low - product_error - c * (wy_low + r))
-    return cost
+    return (wyy - product) + (wyy_low - product_error - c * (wy_low + r))
 
 
 @jit
@@ -288,8 +287,7 @@ def good_starts(x: FloatArray, w: FloatArray, k: int) -> Integers:
 
 def gap_costs(x: FloatArray, w: FloatArray) -> FloatArray:
     """Sum of squares of each pair of neighbours: any cluster that holds both costs as much."""
-    costs: FloatArray = np.diff(x) ** 2 * (w[:-1] / (w[:-1] + w[1:]) * w[1:])
-    return costs
+    return np.diff(x) ** 2 * (w[:-1] / (w[:-1] + w[1:]) * w[1:])
 
 
 def forced_starts(

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -77,7 +77,7 @@ def anticlusters(
     for cluster in range(len(means)):
         members = np.flatnonzero(labels == cluster)
         offsets, w = points.values[members] - means[cluster], points.weights[members]
-        cells = list(halved(offsets, np.arange(len(members)), 2 * PER_CELL * n_parts))
+        cells = list(halved(offsets, 2 * PER_CELL * n_parts - 1))
         dealt = np.empty(len(members), np.int64)
         for cell in cells:
             dealt[cell], turn = deal(offsets[cell], n_parts, turn, rng)
@@ -87,24 +87,22 @@ def anticlusters(
     return parts
 
 
-def halved(offsets: FloatArray, members: Integers, most: int) -> Iterator[Integers]:
-    """Halve points along their longest axis again and again, until fewer than ``most`` are left."""
-    pending = [members]
+def halved(offsets: FloatArray, most: int, multiple: int = 1) -> Iterator[Integers]:
+    """Halve points along their longest axis again and again, until at most so many are left.
+
+    First halves are of a multiple of some number of points.
+    """
+    pending = [np.arange(len(offsets))]
     while pending:
         cell = pending.pop()
-        if len(cell) < most:
+        if len(cell) <= most:
             yield cell
             continue
-        ordered = along_longest_axis(offsets, cell)
-        half = len(cell) // 2
+        own = offsets[cell] - offsets[cell].mean(axis=0)
+        axis = np.linalg.eigh(own.T @ own)[1][:, -1]
+        ordered = cell[np.argsort(own @ axis, kind="stable")]
+        half = max(multiple, len(cell) // 2 // multiple * multiple)
         pending += [ordered[:half], ordered[half:]]
-
-
-def along_longest_axis(offsets: FloatArray, members: Integers) -> Integers:
-    """Sort some of the points by their first principal component."""
-    own = offsets[members] - offsets[members].mean(axis=0)
-    axis = np.linalg.eigh(own.T @ own)[1][:, -1]
-    return members[np.argsort(own @ axis, kind="stable")]
 
 
 def deal(
@@ -112,17 +110,9 @@ def deal(
 ) -> tuple[Integers, int]:
     """Divide points into neighbours, one for each part, and deal them."""
     dealt = np.empty(len(offsets), np.int64)
-    pending = [np.arange(len(offsets))]
-    while pending:
-        members = pending.pop()
-        count = len(members)
-        if count <= n_parts:
-            dealt[members] = (turn + rng.permutation(count)) % n_parts
-            turn = (turn + count) % n_parts
-            continue
-        ordered = along_longest_axis(offsets, members)
-        half = max(n_parts, count // 2 // n_parts * n_parts)
-        pending += [ordered[:half], ordered[half:]]
+    for members in halved(offsets, n_parts, n_parts):
+        dealt[members] = (turn + rng.permutation(len(members))) % n_parts
+        turn = (turn + len(members)) % n_parts
     return dealt, turn
 
 
@@ -263,29 +253,24 @@ def count_parts(
     return max(2, fewest, min(round(points.n / size), smallest))
 
 
-@dataclass(frozen=True)
-class PartTask:
-    """One part to prove a bound for."""
+def prove_part(
+    points: WeightedPoints, k: int, labels: Integers, limits: Limits | float
+) -> Proof | None:
+    """Prove a bound for one part, at the root of its search tree; None if underflow forbids it.
 
-    points: WeightedPoints
-    k: int
-    labels: Integers
-    max_time: float
-
-
-def prove_part(task: PartTask, limits: Limits | None = None) -> Proof | None:
-    """Prove a bound for one part, at the root of its search tree; None if underflow forbids it."""
-    points, k = task.points, task.k
+    A number as the limits is that of the seconds, from the start of the proof.
+    """
     if is_direct(points, k):
         return DirectProof()
-    labels = np.unique(task.labels, return_inverse=True)[1].ravel()
+    labels = np.unique(labels, return_inverse=True)[1].ravel()
     better = kmeans(points, points.means(labels))
     if better is not None and points.inertia(better) < points.inertia(labels):
         labels = better
     if points.inertia(labels) < SMALLEST_INERTIA:
         return None
     known = labels if labels.max() + 1 == k else None
-    limits = limits or Limits(gap=PART_GAP, max_time=task.max_time)
+    if isinstance(limits, float):
+        limits = Limits(gap=PART_GAP, max_time=limits)
     with threadpool_limits(1):
         proof: Proof = RelaxationTree(
             points, k, points.inertia(labels), known, limits, False, max_nodes=1
@@ -316,9 +301,10 @@ def by_parts(
         chosen = np.sort(np.random.default_rng(1).permutation(n_parts)[:sampled])
     members = [np.flatnonzero(parts == number) for number in range(n_parts)]
     share = max(limits.seconds_left, 0.0) * 0.95 * n_jobs / len(chosen)
-    tasks = [PartTask(points.restricted(members[q]), k, labels[members[q]], share) for q in chosen]
+    restricted = [(points.restricted(own), labels[own]) for own in members]
+    tasks = [(restricted[q][0], k, restricted[q][1]) for q in chosen]
     if run is not None and n_jobs > 1:
-        found = run(prove_part, [(task,) for task in tasks])
+        found = run(prove_part, [(*task, share) for task in tasks])
     else:
         found = _one_by_one(tasks, limits, points, points.inertia(labels))
     proofs: list[Proof | None] = [None] * n_parts
@@ -330,16 +316,18 @@ def by_parts(
     if not is_sample:
         whole = check_proof(points, k, proof)
         return Finding(Method.PARTS, whole, labels, proof, "", count, cuts)
-    shares = np.array(
-        [_restricted_inertia(points.restricted(part), labels[part]) for part in members]
-    )
+    compact = (np.unique(own, return_inverse=True)[1].ravel() for _, own in restricted)
+    shares = np.array([p.inertia(own) for (p, _), own in zip(restricted, compact, strict=True)])
     bounds = np.array(part_bounds(points, k, parts, proofs))[chosen]
     lower = estimated_bound(shares, shares[chosen] - bounds)
     return Finding(Method.PARTS, lower, labels, proof, "", count, cuts, CONFIDENCE)
 
 
 def _one_by_one(
-    tasks: list[PartTask], limits: Limits, points: WeightedPoints, cutoff: float
+    tasks: list[tuple[WeightedPoints, int, Integers]],
+    limits: Limits,
+    points: WeightedPoints,
+    cutoff: float,
 ) -> list[Proof | None]:
     """Prove part after part; time that one does not need is left to the others."""
     found: list[Proof | None] = []
@@ -351,15 +339,11 @@ def _one_by_one(
             continue
         share = max(limits.seconds_left, 0.0) / (len(tasks) - number)
         own = Limits(PART_GAP, share, limits.interrupted, clock=limits.clock)
-        proof = prove_part(task, own)
-        lower += 0.0 if proof is None else check_proof(task.points, task.k, proof)
+        proof = prove_part(*task, own)
+        lower += 0.0 if proof is None else check_proof(task[0], task[1], proof)
         limits.progress(points.in_data_units(lower), points.in_data_units(cutoff), number + 1)
         found.append(proof)
     return found
-
-
-def _restricted_inertia(points: WeightedPoints, labels: Integers) -> float:
-    return points.inertia(np.unique(labels, return_inverse=True)[1].ravel())
 
 
 def estimated_bound(shares: FloatArray, deficits: FloatArray) -> float:

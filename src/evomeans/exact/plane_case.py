@@ -264,11 +264,7 @@ def descend_from(
 
 @jit
 def descend(
-    groups: PricedGroups,
-    free: NDArray[np.int32],
-    ends: FloatArray,
-    values: FloatArray,
-    steps: int,
+    groups: PricedGroups, free: NDArray[np.int32], ends: FloatArray, values: FloatArray, steps: int
 ) -> None:
     """Follow f downhill from many starts.
 

@@ -58,7 +58,7 @@ class Evaluation(NamedTuple):
     """What rounding can change of the cost minus the prices of a cluster."""
 
 
-def evaluate(case: PlaneCase, prices: FloatArray, tolerance: float = BOX_TOLERANCE) -> Evaluation:
+def evaluate(case: PlaneCase, prices: FloatArray) -> Evaluation:
     """Return the lower bound that prices prove, in the units of the points.
 
     Rounding is allowed for. Each box subtracts what its own sums may be off by. Discs that rounding
@@ -70,7 +70,7 @@ def evaluate(case: PlaneCase, prices: FloatArray, tolerance: float = BOX_TOLERAN
         return PROVES_NOTHING
     paid = float(np.maximum(prices, 0.0).sum())
     radius = math.sqrt(float((np.maximum(prices, 0.0) / case.weights).max()))
-    least, _ = least_value(case, prices, tolerance * paid / case.k, -np.inf)
+    least, _ = least_value(case, prices, BOX_TOLERANCE * paid / case.k, -np.inf)
     error = 64 * UNIT * (paid + float(case.weights.sum()) * radius * case.extent)
     least -= error
     total = math.fsum(prices.tolist()) - 4 * UNIT * math.fsum(np.abs(prices).tolist())
@@ -115,10 +115,7 @@ class PriceStart:
     clusters: Sequence[Members]
 
     def regrouped(self, before: PlaneCase, after: PlaneCase) -> PriceStart:
-        """Return the start for a case with fewer clusterings.
-
-        Clusters that it does not allow are dropped, and prices of merged groups are added.
-        """
+        """Return the start for a case with fewer clusterings, without the clusters it forbids."""
         groups = np.empty(before.n, np.int64)
         groups[before.groups] = after.groups
         sizes = np.bincount(groups)
@@ -246,10 +243,7 @@ class PriceSearch:
         return True
 
     def run(self, limits: Limits, goal: float, tell: Callable[[float], None]) -> None:
-        """Solve and price until the bound reaches the goal, or the program is solved.
-
-        ``tell`` hears of the bound after each round.
-        """
+        """Solve and price until the bound reaches the goal, or all is solved; tell every bound."""
         self._price(self.prices, 0.0)
         n_idle = 0
         while self.bound < goal and not limits.expired() and n_idle < 3:

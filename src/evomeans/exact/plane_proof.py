@@ -52,11 +52,7 @@ from evomeans.exact.plane_prices import (
     first_start,
     proven_bound,
 )
-from evomeans.exact.points import (
-    WeightedPoints,
-    kmeans,
-    relative_error,
-)
+from evomeans.exact.points import WeightedPoints, kmeans, relative_error
 from evomeans.typing import FloatArray, Integers
 
 GAP_MARGIN = 1e-9
@@ -68,22 +64,18 @@ FINEST = 0.05
 def groups_together(
     case: PlaneCase, prices: FloatArray, found: Evaluation, cutoff: float
 ) -> Integers | None:
-    """Return a label for every group: those with the same one can be merged.
-
-    None means that no clustering of this case is cheaper than the cutoff.
-    """
+    """Return labels of groups, equal for those to merge; None if nothing here beats the cutoff."""
     # The root of the inertia is a norm, see `proven_bound`.
     root = math.sqrt(cutoff * (1 + relative_error(case.points))) + case.displacement
     gap = root**2 * (1 + 1e-15) - found.bound
     if gap < 0:
         return None
-    labels = np.zeros(case.n, np.int64)
     if not math.isfinite(gap):
         return np.arange(case.n)
     slack = gap * (1 + GAP_MARGIN) + 2 * found.error
     limit = min(0.0, found.cluster_bound) + slack
     n = case.n
-    is_alone = np.zeros(n, np.bool_)
+    labels, is_alone = np.zeros(n, np.int64), np.zeros(n, np.bool_)
     scratch = np.zeros((4, n + 1), np.int64)
     n_boxes = sort_groups(
         PricedGroups.of_case(case, prices),
@@ -181,18 +173,14 @@ class PlaneTree(CaseTree[PlaneNode]):
         bound = max(inherited, proven_bound(case, found.bound))
         if bound >= self._goal or self.limits.expired():
             return Node(case, start, bound, [ProofStep(StepKind.END, prices)])
-        better = self._better_clustering(search)
+        centres = search.centres() if self.improving else None
+        better = None if centres is None else self._if_better(kmeans(self.points, centres))
         steps = [ProofStep(StepKind.FIX, prices), ProofStep(StepKind.END)]
         labels = groups_together(case, prices, found, self.cutoff)
         if labels is None:
             return Node(case, start, self.cutoff, steps, better)
         merged = case.regrouped(labels)
         return Node(merged, start.regrouped(case, merged), bound, steps, better)
-
-    def _better_clustering(self, search: PriceSearch) -> Integers | None:
-        """Look for a clustering that is better than the known one."""
-        centres = search.centres() if self.improving else None
-        return None if centres is None else self._if_better(kmeans(self.points, centres))
 
     def _halves(self, node: PlaneNode, pair: Pair) -> list[tuple[PlaneCase, PriceStart]]:
         halves = node.case.separated(pair), node.case.merged(pair)

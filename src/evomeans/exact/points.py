@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -121,8 +121,7 @@ class WeightedPoints:
     def offsets(self, labels: Integers) -> FloatArray:
         """Return the points minus the means of their clusters, see `inertia`."""
         anchor, shift = _anchors_and_shifts(self.values, self.weights, labels)
-        offsets: FloatArray = (self.values - anchor[labels]) - shift[labels]
-        return offsets
+        return (self.values - anchor[labels]) - shift[labels]
 
     def means(self, labels: Integers) -> FloatArray:
         """Weighted means of the clusters, rounded to float64.
@@ -131,20 +130,12 @@ class WeightedPoints:
         the anchor to the farthest of m points.
         """
         anchor, shift = _anchors_and_shifts(self.values, self.weights, labels)
-        means: FloatArray = anchor + shift
-        return means
+        return anchor + shift
 
     def restricted(self, chosen: Integers) -> WeightedPoints:
         """Return some of the points, in the same units."""
-        return WeightedPoints(
-            self.values[chosen],
-            self.weights[chosen],
-            np.arange(len(chosen)),
-            self.exponent,
-            self.weight_exponent,
-            self.weight_error,
-            self.is_whole,
-        )
+        values, weights = self.values[chosen], self.weights[chosen]
+        return replace(self, values=values, weights=weights, places=np.arange(len(chosen)))
 
     def squared_distances(self) -> FloatArray:
         """All squared distances, from differences: each is off by a share of (d + 3) UNIT."""
@@ -199,9 +190,9 @@ def distinct_rows(rows: FloatArray) -> tuple[FloatArray, Integers]:
     return ordered[is_new], places
 
 
-def sums_by(labels: Integers, values: FloatArray, count: int = 0) -> FloatArray:
+def sums_by(labels: Integers, values: FloatArray) -> FloatArray:
     """Sum the values of every label."""
-    return np.bincount(labels, values, count).astype(np.float64)
+    return np.bincount(labels, values).astype(np.float64)
 
 
 def column_sums(labels: Integers, rows: FloatArray) -> FloatArray:
@@ -341,15 +332,7 @@ def exact_inertia(X: FloatArray, sample_weight: FloatArray | None, labels: NDArr
             wxx = sum(weights[row] * values[row] ** 2 for row in rows)
             if w:
                 total += wxx - Fraction(wx**2, w)
-    return _rounded_up(total / GRID**3)
-
-
-def _on_grid(values: FloatArray) -> list[int]:
-    ratios = (value.as_integer_ratio() for value in np.asarray(values, np.float64).tolist())
-    return [numerator * (GRID // denominator) for numerator, denominator in ratios]
-
-
-def _rounded_up(value: Fraction) -> float:
+    value = total / GRID**3
     try:
         found = float(value)
     except OverflowError:
@@ -357,11 +340,13 @@ def _rounded_up(value: Fraction) -> float:
     return math.nextafter(found, math.inf) if Fraction(found) < value else found
 
 
-def labels_of_samples(points: WeightedPoints, X: FloatArray, found: Integers) -> NDArray[np.int32]:
-    """Return labels of all samples, given those of the points.
+def _on_grid(values: FloatArray) -> list[int]:
+    ratios = (value.as_integer_ratio() for value in np.asarray(values, np.float64).tolist())
+    return [numerator * (GRID // denominator) for numerator, denominator in ratios]
 
-    Samples that the points leave out belong to the nearest mean.
-    """
+
+def labels_of_samples(points: WeightedPoints, X: FloatArray, found: Integers) -> NDArray[np.int32]:
+    """Return labels of all samples from those of the points; others belong to the nearest mean."""
     labels = np.zeros(len(X), np.int32)
     used = points.places >= 0
     labels[used] = found[points.places[used]]

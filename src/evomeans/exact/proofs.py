@@ -163,7 +163,8 @@ def direct_optimum(points: WeightedPoints, k: int) -> tuple[float, Integers]:
     if d == 1:
         found = line_segments(points.values[:, 0], [k], points.weights)[0]
         labels = found.labels_of(points.values[:, 0])
-        return _lowered(points, points.inertia(labels), found.doubt_of_input), labels
+        doubt = float(np.ldexp(found.doubt, found.unit_exponent))
+        return _lowered(points, points.inertia(labels), doubt), labels
     w = points.weights
     costs = points.squared_distances() * (w[:, None] / (w[:, None] + w) * w)
     np.fill_diagonal(costs, np.inf)

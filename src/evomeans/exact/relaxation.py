@@ -178,11 +178,6 @@ class Subproblem:
         """Whether no clustering is left: all pairs must stay apart, and that takes more than k."""
         return self.n > self.k and int(np.count_nonzero(self.apart)) == self.n * (self.n - 1)
 
-    @property
-    def settled_inertia(self) -> float | None:
-        """The inertia of the only clustering, where every group is a cluster."""
-        return float(np.sum(np.diag(self.K) / self.weights)) if self.n == self.k else None
-
 
 @dataclass(frozen=True)
 class Multipliers:

@@ -27,7 +27,7 @@ from evomeans.exact.cases import (
     untold,
 )
 from evomeans.exact.cuts import are_valid
-from evomeans.exact.points import WeightedPoints, kmeans, sums_by
+from evomeans.exact.points import WeightedPoints, column_sums, kmeans
 from evomeans.exact.projection import Tools
 from evomeans.exact.relaxation import Multipliers, Subproblem, pairs_to_fix, proven_bound
 from evomeans.typing import FloatArray, Integers
@@ -91,8 +91,10 @@ class RelaxationRules(Rules[Subproblem, Multipliers]):
         """Return the bound of a case that is not split."""
         if case.n < case.k or case.is_empty:
             return math.inf  # no clustering into k clusters is left
-        settled = case.settled_inertia
-        return known if settled is None else max(known, settled)
+        if case.n > case.k:
+            return known
+        # Every group is a cluster of the only clustering.
+        return max(known, float(np.sum(np.diag(case.K) / case.weights)))
 
 
 @dataclass
@@ -179,8 +181,7 @@ def rounded_clustering(
 
     Row g of Y says with whom group g shares its cluster, and so where the centre would be.
     """
-    weighted = (points.values * points.weights[:, None]).T
-    sums = np.stack([sums_by(problem.members, column, problem.n) for column in weighted], axis=1)
+    sums = column_sums(problem.members, points.values * points.weights[:, None])
     Z = np.maximum(Y / problem.products, 0.0)
     centres = Z @ sums / np.maximum(Z @ problem.weights, 1e-300)[:, None]
     chosen = [int(np.argmax(problem.weights))]

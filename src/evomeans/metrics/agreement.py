@@ -75,8 +75,7 @@ def contingency(labels_a: ArrayLike, labels_b: ArrayLike) -> FloatArray:
     a = checked_labels("labels_a", labels_a)
     b = checked_labels("labels_b", labels_b, len(a))
     table = np.bincount(a * (int(b.max()) + 1) + b, minlength=(int(a.max()) + 1) * (b.max() + 1))
-    counts: FloatArray = table.reshape(int(a.max()) + 1, -1).astype(np.float64)
-    return counts
+    return table.reshape(int(a.max()) + 1, -1).astype(np.float64)
 
 
 def prediction_strength(labels: ArrayLike, predicted: ArrayLike) -> float:

@@ -213,12 +213,8 @@ def gap_statistic(inertias: ArrayLike, reference_inertias: ArrayLike) -> GapStat
     """
     W = np.asarray(inertias, dtype=np.float64)
     references = np.asarray(reference_inertias, dtype=np.float64)
-    if (
-        W.ndim != 1
-        or references.ndim != 2
-        or references.shape[1:] != W.shape
-        or not len(references)
-    ):
+    is_table = references.ndim == 2 and references.shape[1:] == W.shape
+    if W.ndim != 1 or not is_table or not len(references):
         raise ValueError(
             f"inertias has shape {W.shape} and reference_inertias {references.shape}; expected "
             "(n_values,) and (n_references, n_values)."

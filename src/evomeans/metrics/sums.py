@@ -22,28 +22,23 @@ MANY_CENTERS, MANY_FEATURES = 4, 16
 
 def checked_samples(X: Any) -> Any:
     """Return samples as a float array of two dimensions or as a CSR matrix."""
-    if issparse(X):
-        return as_csr(X)
-    array: NDArray[Any] = np.asarray(X)
+    return as_csr(X) if issparse(X) else _real_matrix("X", X, "n_samples")
+
+
+def _real_matrix(name: str, values: Any, rows: str) -> NDArray[Any]:
+    array: NDArray[Any] = np.asarray(values)
     if array.ndim != 2 or 0 in array.shape:
         raise ValueError(
-            f"X has shape {array.shape}; expected (n_samples, n_features), neither of them 0."
+            f"{name} has shape {array.shape}; expected ({rows}, n_features), neither of them 0."
         )
     if array.dtype.kind not in "biuf":
-        raise ValueError(f"X has dtype {array.dtype}; expected real numbers.")
+        raise ValueError(f"{name} has dtype {array.dtype}; expected real numbers.")
     return array
 
 
 def checked_centers(name: str, centers: ArrayLike) -> FloatArray:
     """Return centres as a finite array of two dimensions, or say what is wrong with them."""
-    array: NDArray[Any] = np.asarray(centers)
-    if array.ndim != 2 or 0 in array.shape:
-        raise ValueError(
-            f"{name} has shape {array.shape}; expected (n_clusters, n_features), neither of them 0."
-        )
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"{name} has dtype {array.dtype}; expected real numbers.")
-    array = array.astype(np.float64)
+    array = _real_matrix(name, centers, "n_clusters").astype(np.float64)
     if not np.isfinite(array).all():
         raise ValueError(f"{name} has NaN or infinite coordinates; expected finite numbers.")
     return array
@@ -56,8 +51,7 @@ def checked_labels(name: str, labels: ArrayLike, n_samples: int | None = None) -
         raise ValueError(f"{name} has shape {array.shape}; expected (n_samples,), not empty.")
     if n_samples is not None and len(array) != n_samples:
         raise ValueError(f"{name} has {len(array)} labels for {n_samples} samples.")
-    codes: Indices = np.unique(array, return_inverse=True)[1].reshape(-1)
-    return codes
+    return np.unique(array, return_inverse=True)[1].reshape(-1)
 
 
 def checked_weights(sample_weight: ArrayLike | None, n_samples: int) -> FloatArray:
@@ -167,8 +161,7 @@ def simplified(near: FloatArray, far: FloatArray) -> FloatArray:
     """Return (b − a)/max(a, b), and 0 where both are 0 or there is no other cluster."""
     larger = np.maximum(near, far)
     known = (larger > 0.0) & np.isfinite(far)
-    values: FloatArray = np.divide(far - near, larger, out=np.zeros_like(near), where=known)
-    return values
+    return np.divide(far - near, larger, out=np.zeros_like(near), where=known)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
 
 import numpy as np
+from scipy.spatial.distance import pdist
 
-from evomeans.engines.protocol import Engine, Order
+from evomeans.engines.protocol import Ability, Engine, Order
+from evomeans.engines.sampling import roulette
 from evomeans.engines.workers import watched
-from evomeans.path.neighbours import Grown, Merged
+from evomeans.kernels.merging import pnn_merge
 from evomeans.path.state import (
     FRESH,
     MOST_OF_A_POPULATION,
@@ -31,8 +33,143 @@ from evomeans.search.genetic import solve
 from evomeans.search.history import Audience, OffspringRecord
 from evomeans.search.population import Individual
 from evomeans.search.search import Weigh
-from evomeans.search.stopping import DeferredInterrupt, SearchResult, StopReason
+from evomeans.search.stopping import DeferredInterrupt, StopReason
 from evomeans.typing import FloatArray
+
+# Divisions that are looked at for each centre that is added, and the steps of 2-means of each.
+DIVISIONS, ROUNDS = 12, 3
+# Samples on which divisions are judged: at least the first number, and the second per centre.
+FEW_SAMPLES, SAMPLES_PER_CENTER = 1000, 20
+# Among how many of the cheapest mergers one is drawn; the cheapest ones are drawn most often.
+MERGERS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Taught:
+    """Founders that begin with solutions for another number of clusters, best first."""
+
+    solutions: tuple[Individual, ...] = field(repr=False)
+    needs: ClassVar[frozenset[Ability]] = frozenset()
+
+    def draw(self, n_samples: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:
+        """Draw which solution is taken, and a number that decides how it changes."""
+        return np.append(rng.random(2), n_clusters)
+
+    def chosen(self, uniform: float) -> Individual:
+        """Return one of the solutions; the first ones are likelier."""
+        return self.solutions[int(uniform * uniform * len(self.solutions))]
+
+
+class Grown(Taught):
+    """Solutions with more centres: the cluster whose division gains most is divided.
+
+    What a division gains is measured on some thousand samples that the engine hands out, so that
+    every engine can do it.
+    """
+
+    name: ClassVar[str] = "grown"
+
+    def place(self, engine: Engine, draws: Sequence[FloatArray]) -> list[FloatArray]:
+        """Divide clusters until there are enough."""
+        placed = []
+        for which, number, n_clusters in (numbers.tolist() for numbers in draws):
+            rng = np.random.default_rng(int(number * 2.0**53))
+            # Drawn by their weight; all of them if these are few.
+            size, n = max(FEW_SAMPLES, SAMPLES_PER_CENTER * int(n_clusters)), engine.n_samples
+            rows = engine.samples_at(rng.random(size) if size < n else (np.arange(n) + 0.5) / n)
+            centers = self.chosen(which).centers
+            while len(centers) < n_clusters:
+                centers = divide_best(rows, centers, rng)
+            placed.append(centers)
+        return placed
+
+
+class Merged(Taught):
+    """Solutions with fewer centres: clusters that cost little to merge are merged."""
+
+    name: ClassVar[str] = "merged"
+
+    def place(self, engine: Engine, draws: Sequence[FloatArray]) -> list[FloatArray]:
+        """Merge clusters until few enough are left."""
+        placed = []
+        for which, number, n_clusters in (numbers.tolist() for numbers in draws):
+            solution = self.chosen(which)
+            merged = merge_pair(
+                solution.centers, solution.cluster_weights, int(number * number * MERGERS)
+            )
+            placed.append(pnn_merge(*merged, int(n_clusters))[0])
+        return placed
+
+
+def divide_best(rows: FloatArray, centers: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Divide the cluster for which that gains most, judged by some samples.
+
+    A division begins with a sample, drawn by its squared distance to its centre: the first plane
+    between the halves goes through the centre, perpendicular to the direction of the sample, and
+    some steps of 2-means follow. With the means a and b and the sizes A and B of the halves it
+    gains AB/(A + B)·‖a − b‖². One centre comes twice if all samples lie on theirs.
+    """
+    # Around their mean, so that few digits cancel.
+    middle = centers.mean(axis=0)
+    near, places = rows - middle, centers - middle
+    labels = ((places * places).sum(axis=1) - 2.0 * (near @ places.T)).argmin(axis=1)
+    offsets = near - places[labels]
+    errors = np.einsum("ij,ij->i", offsets, offsets)
+    best_gain, best = -1.0, np.vstack([centers, centers[:1]])
+    if not errors.any():
+        return best
+    drawn = roulette(errors, rng.random(DIVISIONS))
+    for j in np.unique(labels[drawn]):
+        own = offsets[labels == j]
+        for sample in np.unique(drawn[labels[drawn] == j]):
+            gain, halves = divide(own, offsets[sample])
+            if gain > best_gain:
+                best_gain = gain
+                best = np.vstack([centers, centers[j] + halves[1]])
+                best[j] = centers[j] + halves[0]
+    return best
+
+
+def divide(offsets: FloatArray, direction: FloatArray) -> tuple[float, FloatArray]:
+    """Divide samples around their centre in two; return the gain and the means of the halves."""
+    normal, level = direction, 0.0
+    gain, halves = 0.0, np.array([np.zeros_like(direction), direction])
+    total, n = offsets.sum(axis=0), len(offsets)
+    for _ in range(ROUNDS):
+        beyond = (offsets @ normal > level).astype(np.float64)
+        count = float(beyond.sum())
+        if count in (0.0, n):
+            break
+        a = beyond @ offsets
+        b = (total - a) / (n - count)
+        a /= count
+        normal, level = a - b, 0.5 * float((a - b) @ (a + b))
+        gain = count * (n - count) / n * float(normal @ normal)
+        halves = np.array([b, a])
+    return gain, halves
+
+
+def merging_costs(centers: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return what merging any two clusters costs, wₐwᵦ/(wₐ+wᵦ)·‖cₐ−cᵦ‖², as a condensed matrix."""
+    a, b = np.triu_indices(len(centers), 1)
+    total = weights[a] + weights[b]
+    shares = np.divide(weights[a] * weights[b], total, out=np.zeros_like(total), where=total > 0.0)
+    return shares * pdist(centers, "sqeuclidean")
+
+
+def merge_pair(
+    centers: FloatArray, weights: FloatArray, nth: int = 0
+) -> tuple[FloatArray, FloatArray]:
+    """Merge the two clusters that cost least to merge, or the nth pair after these."""
+    costs = merging_costs(centers, weights)
+    pair = np.argsort(costs, kind="stable")[min(nth, len(costs) - 1)]
+    a, b = (int(places[pair]) for places in np.triu_indices(len(centers), 1))
+    total = weights[a] + weights[b]
+    share = weights[b] / total if total > 0.0 else 0.5
+    merged, left = np.delete(centers, b, axis=0), np.delete(weights, b)
+    merged[a], left[a] = centers[a] + share * (centers[b] - centers[a]), total
+    return merged, left
+
 
 # Founders of the searches that unite populations, and of those that listen to a neighbour.
 UNITED, LISTENING = 12, 3
@@ -109,7 +246,10 @@ def follow_path(
     search with some number of them. The reason is ``AGREEMENT`` if there is nothing left to do.
     """
     began = clock() - state.seconds - spent
-    reserve = reserve_for(engine, state.ks) if settings.max_time is not None else 0.0
+    reserve = 0.0
+    if settings.max_time is not None:
+        # The samples have to be labelled for all numbers of clusters.
+        reserve = engine.labelling_seconds(max(state.ks)) * sum(state.ks) / max(state.ks)
     reason = StopReason.AGREEMENT
     audience = Audience(observers)
     with audience.watching(state):
@@ -172,20 +312,15 @@ def take_step(
     found = solve(
         engine,
         k,
-        settings.search(
-            k,
-            founding,
-            population,
-            patience=patience,
-            max_time=None if seconds_left is None else max(seconds_left, 1e-3),
-        ),
+        settings.search(k, founding, population, patience, seconds_left),
         np.random.default_rng([*state.entropy, state.n_steps]),
         initial=given,
         observers=watching,
         interrupt=interrupt,
         weigh=weigh,
     )
-    return PathOutcome(best_of(found), len(found.history))
+    best = [without_handle(one) for one in found.population[:MOST_OF_A_POPULATION]]
+    return PathOutcome(best, len(found.history))
 
 
 def find_mean(
@@ -204,12 +339,6 @@ def find_mean(
             return None
         (mean,) = engine.refine([start])
     return PathOutcome([Individual(mean.centers, mean.inertia, mean.cluster_weights, alpha=0.0)], 1)
-
-
-def reserve_for(engine: Engine, ks: Sequence[int]) -> float:
-    """Estimate how long it takes to label the samples for all numbers of clusters."""
-    most = max(ks)
-    return engine.labelling_seconds(most) * sum(ks) / most
 
 
 def founders(state: PathState, step: Step) -> tuple[tuple[Founding, ...], list[FloatArray]]:
@@ -232,11 +361,6 @@ def founders(state: PathState, step: Step) -> tuple[tuple[Founding, ...], list[F
             given = [member.centers for member in entries[step.k].members]
             return (*around, KMeansPlusPlus()), given
     return FRESH, []
-
-
-def best_of(found: SearchResult) -> list[Individual]:
-    """Return the best members of the last population, without what the engine knows of them."""
-    return [without_handle(one) for one in found.population[:MOST_OF_A_POPULATION]]
 
 
 def learn(

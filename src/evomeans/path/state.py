@@ -74,9 +74,8 @@ class PathSettings:
         n_clusters: int,
         founding: tuple[Founding, ...],
         population: int,
-        *,
         patience: float = 1.0,
-        max_time: float | None = None,
+        seconds_left: float | None = None,
     ) -> SearchSettings:
         """Return the settings of one short search; its patience is in units of the usual one."""
         wait = patience * (self.patience + self.patience_per_cluster * n_clusters)
@@ -92,7 +91,7 @@ class PathSettings:
             max_population=population,
             max_offspring=self.max_offspring,
             patience=max(1, round(wait)),
-            max_time=max_time,
+            max_time=None if seconds_left is None else max(seconds_left, 1e-3),
             # Neighbours tell where to begin, on all samples.
             subsample=None,
             strategy=strategy,
@@ -239,10 +238,6 @@ class PathState:
     # By number of clusters, for those that have a solution.
     entries: dict[int, Entry] = field(default_factory=dict)
 
-    def add_ks(self, ks: Iterable[int]) -> None:
-        """Let further numbers of clusters belong to the path."""
-        self.ks = sorted({*self.ks, *ks})
-
     def neighbours(self, k: int) -> list[int]:
         """Return the numbers of clusters before and after this one; 1 teaches nothing."""
         place = self.ks.index(k)
@@ -250,31 +245,21 @@ class PathState:
         return [one for one in around if one > 1]
 
     def next_step(self, tolerance: float, confirmations: int) -> Step | None:
-        """Return what to do next; None if every number of clusters is settled.
-
-        It depends on nothing but the state, so a path that was interrupted continues as if it
-        had not been.
-        """
+        """Return what to do next, from nothing but the state; None if every number is settled."""
         searched = [k for k in self.ks if k > 1]
         if 1 not in self.entries:
             return Step(Kind.MEAN, 1)
         for k in searched:
             if k not in self.entries or not self.entries[k].up:
-                return Step(Kind.UP, k, self._before(k, searched))
+                return Step(Kind.UP, k, max((j for j in searched if j < k), default=0))
         for k in reversed(searched):
             if not self.entries[k].down:
-                return Step(Kind.DOWN, k, self._after(k, searched))
+                return Step(Kind.DOWN, k, min((j for j in searched if j > k), default=0))
         return (
             self._disagreement(searched, tolerance)
             or self._lesson(searched, tolerance)
             or self._doubt(searched, tolerance, confirmations)
         )
-
-    def _before(self, k: int, searched: Sequence[int]) -> int:
-        return max((j for j in searched if j < k), default=0)
-
-    def _after(self, k: int, searched: Sequence[int]) -> int:
-        return min((j for j in searched if j > k), default=0)
 
     def _disagreement(self, searched: Sequence[int], tolerance: float) -> Step | None:
         """Return a number of clusters at which populations disagree, and have not been combined."""

@@ -32,11 +32,11 @@ FAINT = "#d5d9de"
 PAPER = "#ffffff"
 
 
-def diverging(low: str, middle: str, high: str, steps: int = 6) -> tuple[str, ...]:
-    """Mix the levels of a scale from ``low`` over ``middle`` to ``high``."""
+def diverging(low: str, middle: str, high: str) -> tuple[str, ...]:
+    """Mix the 13 levels of a scale from ``low`` over ``middle`` to ``high``."""
     first, second, third = map(_channels, (low, middle, high))
-    below = [first + i / steps * (second - first) for i in range(steps)]
-    above = [second + i / steps * (third - second) for i in range(steps + 1)]
+    below = [first + i / 6 * (second - first) for i in range(6)]
+    above = [second + i / 6 * (third - second) for i in range(7)]
     return tuple("#{:02x}{:02x}{:02x}".format(*map(round, color)) for color in below + above)
 
 

@@ -160,7 +160,10 @@ def projection_data(
         points, plane = dense(X[kept][:, pair]), middles[:, pair]
         axis_names = [names[i] for i in pair]
     elif X.shape[1] == 1:
-        points, plane = _strip(dense(X[kept])), np.insert(middles, 1, 0.5, axis=1)
+        # Spread evenly over a strip, by multiples of the golden ratio.
+        heights = np.arange(1, len(kept) + 1) * 0.6180339887498949 % 1.0
+        points = np.column_stack([dense(X[kept]), heights])
+        plane = np.insert(middles, 1, 0.5, axis=1)
         axis_names = [names[0], "spread out to be seen"]
     else:
         mean, axes, shares = principal_axes(X)
@@ -175,8 +178,7 @@ def projection_data(
 
 def cluster_sizes(labels: NDArray[Any], n_clusters: int) -> NDArray[np.intp]:
     """Count the samples of clusters; outliers, labelled −1, belong to none."""
-    sizes: NDArray[np.intp] = np.bincount(labels[labels >= 0], minlength=n_clusters)
-    return sizes
+    return np.bincount(labels[labels >= 0], minlength=n_clusters)
 
 
 def _column_index(column: str | int, names: Sequence[str]) -> int:
@@ -189,12 +191,6 @@ def _column_index(column: str | int, names: Sequence[str]) -> int:
     if not 0 <= column < len(names):
         raise ValueError(f"There is no column {column}; indices go from 0 to {len(names) - 1}.")
     return int(column)
-
-
-def _strip(values: FloatArray) -> FloatArray:
-    """Spread samples on a line evenly over a strip (by multiples of the golden ratio)."""
-    heights = np.arange(1, len(values) + 1) * 0.6180339887498949 % 1.0
-    return np.column_stack([values, heights])
 
 
 def principal_axes(X: Any) -> tuple[FloatArray, FloatArray, FloatArray]:

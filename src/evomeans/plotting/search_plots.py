@@ -44,10 +44,7 @@ class Convergence:
 def convergence_data(
     history: Sequence[Any], x: Literal["offspring", "seconds"] = "offspring", limit: int = 5000
 ) -> Convergence:
-    """Read the course of a search, of which at most ``limit`` solutions, from its history.
-
-    Founders are at offspring 0. The staircase is always complete.
-    """
+    """Read the staircase of a search, and at most ``limit`` of its solutions, from its history."""
     if x not in ("offspring", "seconds"):
         raise ValueError(f'x must be "offspring" or "seconds", got {x!r}.')
     when = _column(history, "number" if x == "offspring" else "seconds")

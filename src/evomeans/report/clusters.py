@@ -13,7 +13,6 @@ from scipy.spatial.distance import cdist
 from evomeans.metrics.sums import ClusterMoments, dense_blocks, simplified, two_distances
 from evomeans.plotting.axes import cluster_colors
 from evomeans.plotting.cluster_data import (
-    Profiles,
     cluster_sizes,
     dense,
     profile_data,
@@ -103,12 +102,6 @@ def gaps_between(centers: NDArray[Any]) -> tuple[NDArray[np.intp], FloatArray]:
     return distances.argmin(axis=1), gaps
 
 
-def values_of(X: Any, row: int) -> FloatArray:
-    """Return one sample as numbers."""
-    values: FloatArray = dense(X[[row]])[0]
-    return values
-
-
 # In standard deviations of the column.
 CLEAR, STRONG = 0.5, 1.5
 NAMED = 5
@@ -118,17 +111,10 @@ NAMED = 5
 def cluster_words(telling: Sequence[tuple[str, float]]) -> str:
     """Describe a cluster by the columns in which its centre differs most from the mean.
 
-    Parameters
-    ----------
-    telling : sequence of (name, difference)
-        The most telling column first; differences are in standard deviations.
+    The most telling column comes first; differences are in standard deviations.
 
-    Examples
-    --------
     >>> cluster_words([("income", 2.0), ("age", -0.8), ("debt", 0.7)])
     'Very high income, high debt, low age.'
-    >>> cluster_words([("income", 0.2)])
-    'Close to the average in all columns.'
     """
     levels: dict[str, list[str]] = {"very high": [], "high": [], "very low": [], "low": []}
     for name, value in list(telling)[:NAMED]:
@@ -142,9 +128,9 @@ def cluster_words(telling: Sequence[tuple[str, float]]) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def shortened(name: str, length: int = 40) -> str:
+def shortened(name: str) -> str:
     """Return a name that leaves room for others."""
-    return name if len(name) <= length else name[: length - 1] + "…"
+    return name if len(name) <= 40 else name[:39] + "…"
 
 
 COLUMNS = 24
@@ -160,11 +146,27 @@ def model_parts(
     X, labels, centers = samples.X, model.labels_, model.cluster_centers_
     found = separation(X, labels, centers, samples.weights)
     plane = projection_data(X, labels, centers, names=samples.columns, limit=points)
-    profiles = profiles_part(model, samples, moments)
+    profiles = profile_data(
+        centers,
+        moments.weights,
+        samples.columns,
+        shown=samples.in_units(centers),
+        mean=moments.mean,
+        spread=moments.spread,
+        limit=COLUMNS,
+    )
+    profiles = replace(profiles, values=profiles.values.round(2))
+    names, columns = profiles.names, profiles.columns
+    within = moments.deviations[profiles.clusters] * samples.scale
     return {
         "projection": as_json(plane, shortened=True),
         "profiles": as_json(profiles, shortened=True),
-        "columns": columns_part(samples, moments, profiles),
+        "columns": {
+            "units": [samples.units.get(name, "") for name in names],
+            "deviations": short(within[:, columns]),
+            "mean": short(samples.in_units(moments.mean)[columns]),
+            "deviation": short((moments.spread * samples.scale)[columns]),
+        },
         "clusters": clusters_part(model, samples, moments, found),
         "separation": {
             "silhouette": found.share(found.silhouettes) if len(centers) > 1 else None,
@@ -172,33 +174,6 @@ def model_parts(
             "rows": len(found.rows),
         },
         "examples": examples_part(model, samples, found, profiles.columns[:EXAMPLE_COLUMNS]),
-    }
-
-
-def profiles_part(model: Any, samples: ReportSamples, moments: ClusterMoments) -> Profiles:
-    """Return the centres in the units of the columns, and how far they are from the mean."""
-    data = profile_data(
-        model.cluster_centers_,
-        moments.weights,
-        samples.columns,
-        shown=samples.in_units(model.cluster_centers_),
-        mean=moments.mean,
-        spread=moments.spread,
-        limit=COLUMNS,
-    )
-    return replace(data, values=data.values.round(2))
-
-
-def columns_part(
-    samples: ReportSamples, moments: ClusterMoments, shown: Profiles
-) -> dict[str, Any]:
-    """Describe the columns of the profiles: units, means and deviations, within clusters too."""
-    within = moments.deviations[shown.clusters] * samples.scale
-    return {
-        "units": [samples.units.get(name, "") for name in shown.names],
-        "deviations": short(within[:, shown.columns]),
-        "mean": short(samples.in_units(moments.mean)[shown.columns]),
-        "deviation": short((moments.spread * samples.scale)[shown.columns]),
     }
 
 
@@ -255,7 +230,7 @@ def examples_part(
         for kind, choose in (("typical", typical), ("borderline", borderline)):
             for rank, place in enumerate(choose(found, cluster, each)):
                 row = int(found.rows[place])
-                values = samples.in_units(values_of(samples.X, row))[columns]
+                values = samples.in_units(dense(samples.X[[row]])[0])[columns]
                 rows.append(
                     {
                         "cluster": cluster,

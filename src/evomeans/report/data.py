@@ -44,10 +44,7 @@ def affordable_runs(shape: tuple[int, int], n_clusters: int, most: int = MOST_RU
 def kmeans_runs(
     X: Any, n_clusters: int, sample_weight: Any, inertia: float, n_runs: int
 ) -> dict[str, Any] | None:
-    """Run KMeans with its default parameters from seeds 0, 1, 2 and so on; None without runs.
-
-    ``as_good`` counts those that are not worse than the given inertia.
-    """
+    """Run KMeans with its defaults from seeds 0, 1, 2, …; ``as_good`` counts those not worse."""
     if not n_runs:
         return None
     from sklearn.cluster import KMeans
@@ -247,16 +244,8 @@ def report_data(
             f"A report shows distances to centres in the units of the samples, which "
             f"{type(model).__name__} does not have."
         )
-    samples = samples_of(
-        model,
-        X,
-        feature_names=feature_names,
-        units=units,
-        sample_weight=sample_weight,
-        standardization=standardization,
-        sample_names=sample_names,
-        sample_label=sample_label,
-    )
+    said = feature_names, units, sample_names, sample_label
+    samples = samples_of(model, X, sample_weight, standardization, *said)
     is_path = hasattr(model, "k_values_")
     parts = path_parts(model, samples) if is_path else fit_parts(model, samples, kmeans_runs)
     settings = parameters_of(model) if settings is None else settings
@@ -265,14 +254,7 @@ def report_data(
         "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "title": as_text(type(model).__name__ if title is None else title),
         "command": as_text(command),
-        "python": as_text(
-            python_snippet(
-                model,
-                samples.X.shape,
-                weighted=sample_weight is not None,
-                scaled=standardization is not None,
-            )
-        ),
+        "python": as_text(python_snippet(model, samples)),
         "standardized": standardization is not None,
         "settings": {as_text(name): as_plain(value) for name, value in settings.items()},
         "notes": [as_text(note) for note in notes],
@@ -280,10 +262,12 @@ def report_data(
     }
 
 
-def python_snippet(model: Any, shape: tuple[int, int], *, weighted: bool, scaled: bool) -> str:
+def python_snippet(model: Any, samples: ReportSamples) -> str:
     """Write the code that repeats a fit; what cannot be written down becomes ``...``."""
     from sklearn import config_context
 
+    weighted, scaled = samples.weights is not None, samples.standardization is not None
+    n, d = samples.X.shape
     given = parameters_of(model).items()
     bare = type(model)(**{name: value if _is_literal(value) else ... for name, value in given})
     with config_context(print_changed_only=True):
@@ -294,7 +278,7 @@ def python_snippet(model: Any, shape: tuple[int, int], *, weighted: bool, scaled
     lines = [
         f"from {home} import {type(model).__name__}",
         "from sklearn.preprocessing import StandardScaler" if scaled else "",
-        f"X = ...  # the samples: {shape[0]:,} rows, {shape[1]:,} columns",
+        f"X = ...  # the samples: {n:,} rows, {d:,} columns",
         "weights = ...  # one for each sample" if weighted else "",
         f"X = StandardScaler().fit_transform(X{weights})" if scaled else "",
         f"model = {call}.fit(X{weights})",

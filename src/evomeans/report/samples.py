@@ -117,26 +117,21 @@ class ReportSamples:
             return np.ones(self.X.shape[1])
         return np.asarray(self.standardization[1], dtype=np.float64)
 
-    @property
-    def weight_of_each(self) -> NDArray[np.float64]:
-        """One weight for each sample."""
-        given = 1.0 if self.weights is None else self.weights
-        return np.broadcast_to(np.asarray(given, np.float64), self.X.shape[0])
-
     def moments(self, model: Any) -> ClusterMoments:
         """Sum up over the samples of each cluster; outliers, labelled −1, do not count."""
         centers = np.asarray(model.cluster_centers_, np.float64)
-        return cluster_moments(self.X, centers, self.weight_of_each, model.labels_)
+        given = np.asarray(1.0 if self.weights is None else self.weights, np.float64)
+        weights = np.broadcast_to(given, self.X.shape[0])
+        return cluster_moments(self.X, centers, weights, model.labels_)
 
 
 def samples_of(
     model: Any,
     X: Any,
-    *,
-    feature_names: Sequence[str] | None,
-    units: Mapping[str, str] | None,
     sample_weight: Any,
     standardization: tuple[ArrayLike, ArrayLike] | None,
+    feature_names: Sequence[str] | None,
+    units: Mapping[str, str] | None,
     sample_names: Sequence[Any] | None,
     sample_label: str | None,
 ) -> ReportSamples:

@@ -304,8 +304,14 @@ def records_to_arrays(
         stack = np.array(values, dtype=ARRAY_TYPES[field.type])
         arrays[f"{prefix}_{field.name}"] = stack.reshape(-1, *_shape(field.name, k, d))
         if texts is not None:
+            # They may be the user's own, and must be read again.
             for text in texts:
-                _check_name(text)
+                if "\n" in text or len(text) > LONGEST_NAME:
+                    raise ValueError(
+                        f"The operator {text[:60]!r} cannot be stored: its name must be a single "
+                        f"line of at most {LONGEST_NAME} characters, and it has {len(text)}. "
+                        "Rename the operator."
+                    )
             points = [ord(letter) for letter in "\n".join(texts)]
             arrays[f"{prefix}_operators"] = np.array(points, dtype=np.int64)
     return arrays
@@ -370,15 +376,6 @@ def _range(name: str, k: int) -> tuple[float, float]:
         "power": (1, 2),
     }
     return special.get(name, (0.0, math.inf))
-
-
-def _check_name(name: str) -> None:
-    """Refuse names of operators, which may be the user's own, that could not be read again."""
-    if "\n" in name or len(name) > LONGEST_NAME:
-        raise ValueError(
-            f"The operator {name[:60]!r} cannot be stored: its name must be a single line of at "
-            f"most {LONGEST_NAME} characters, and it has {len(name)}. Rename the operator."
-        )
 
 
 def _texts(archive: Archive, member: str, n_records: int) -> list[str]:

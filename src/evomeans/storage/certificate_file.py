@@ -132,22 +132,14 @@ def certificate_from_meta(
         if name != "constrained" or name in archive.meta
     }
     certificate = Certificate(**figures, labels=labels, proof=proof)
-    if is_older:
-        certificate = _in_words_of_today(certificate)
+    is_wide = certificate.gap > OPTIMAL_GAP + TOLERANCE
+    if is_older and certificate.status == OPTIMAL and is_wide:
+        # Older versions called any gap optimal that was asked for.
+        certificate = replace(certificate, status=BOUNDED, stop_reason=GAP_REACHED)
     is_proven = certificate.stop_reason == PROVEN
     if certificate.contradiction is not None or is_proven != (certificate.status == OPTIMAL):
         reason = certificate.contradiction or "its status is not that of its stop_reason"
         raise ArchiveError(reason)
-    return certificate
-
-
-def _in_words_of_today(certificate: Certificate) -> Certificate:
-    """Return what is called bounded today if an older version called it optimal.
-
-    Any gap that was asked for was called optimal then.
-    """
-    if certificate.status == OPTIMAL and certificate.gap > OPTIMAL_GAP + TOLERANCE:
-        return replace(certificate, status=BOUNDED, stop_reason=GAP_REACHED)
     return certificate
 
 

@@ -90,7 +90,6 @@ def write_model(path: str | os.PathLike[str], model: StoredModel) -> None:
         "labels_stored": model.labels is not None,
     }
     if model.certificate is not None:
-        # Imported here: it loads Numba.
         from evomeans.storage.certificate_file import certificate_to_meta
 
         meta["certificate"] = certificate_to_meta(model.certificate)
@@ -124,12 +123,6 @@ def refusal(path: str | os.PathLike[str], reason: object) -> ModelFileError:
     return ModelFileError(f"{os.fspath(path)} is not a valid model file: {reason}.")
 
 
-def _certainty(archive: Archive) -> float:
-    """Return the certainty; not a number if it is not known, as in files of earlier versions."""
-    stored = archive.field("certainty", "float | None", 0.0, 1.0)
-    return math.nan if stored is None else float(stored)
-
-
 def _model(archive: Archive) -> StoredModel:
     stored = ["labels"] if archive.meta.get("labels_stored", True) else []
     required = set(MEMBERS).difference(LATER_HISTORY_MEMBERS if archive.meta["version"] < 2 else ())
@@ -157,6 +150,13 @@ def _model(archive: Archive) -> StoredModel:
     except ValueError as error:
         raise ArchiveError("its stop_reason is unknown") from error
     has_init = "init" in archive.arrays
+    # Earlier versions did not know it.
+    certainty = archive.field("certainty", "float | None", 0.0, 1.0)
+    certificate = None
+    if archive.meta.get("certificate") is not None:
+        from evomeans.storage.certificate_file import certificate_from_meta
+
+        certificate = certificate_from_meta(Archive(archive.mapping("certificate"), {}))
     n_features = d if is_plain else archive.integer("n_features_in", 1)
     numbers = {} if is_plain else archive.mapping("fitted")
     for name in numbers:
@@ -172,13 +172,13 @@ def _model(archive: Archive) -> StoredModel:
         inertia=archive.number("inertia"),
         n_iter=archive.integer("n_iter"),
         n_rediscoveries=archive.integer("n_rediscoveries"),
-        certainty=_certainty(archive),
+        certainty=math.nan if certainty is None else certainty,
         missing_abilities=tuple(archive.field("missing_abilities", "list[str] | None") or ()),
         levels=tuple(archive.field("levels", "list[int]", low=1)),
         stop_reason=reason,
         population=tuple(population),
         history=history_from_arrays(archive),
-        certificate=_certificate(archive),
+        certificate=certificate,
         estimator=estimator,
         n_features_in=n_features,
         fitted_numbers=numbers,
@@ -187,16 +187,6 @@ def _model(archive: Archive) -> StoredModel:
             for name in fitted
         },
     )
-
-
-def _certificate(archive: Archive) -> Certificate | None:
-    """Return the figures of a certificate, without its proof."""
-    if archive.meta.get("certificate") is None:
-        return None
-    # Imported here: it loads Numba.
-    from evomeans.storage.certificate_file import certificate_from_meta
-
-    return certificate_from_meta(Archive(archive.mapping("certificate"), {}))
 
 
 def _feature_names(archive: Archive, n_features: int) -> NDArray[Any] | None:

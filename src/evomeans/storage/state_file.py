@@ -39,18 +39,9 @@ class CheckpointError(ValueError):
 class StateFile(ABC, Generic[State]):
     """When a state is written, and who may read it; what it consists of is left to subclasses.
 
-    Parameters
-    ----------
-    path : path-like
-        The file. It is always complete: a new state replaces the old one in a single step.
-    problem : mapping
-        Only a search of the same problem may continue from the file.
-    seed : int, optional
-        If given, the search in the file must have begun with it.
-    every : float, optional
-        Seconds between two writes, by the clock of the search.
-    clock : callable
-        Seconds, for the time that writing takes.
+    The file is always complete: a new state replaces the old one in a single step. Only a search
+    of the same problem, and of the same ``seed`` if there is one, may continue from it. ``every``
+    is the seconds between two writes, and ``clock`` measures the time that writing takes.
     """
 
     format: str
@@ -119,7 +110,6 @@ class StateFile(ABC, Generic[State]):
             ) from error
 
     def _reached(self, state: State) -> int:
-        """Return how far a state is."""
         return int(getattr(state, self.progress))
 
     def write(self, progress: int, seconds: float, meta: dict[str, Any], arrays: Arrays) -> None:
@@ -151,11 +141,13 @@ def check_problem(archive: Archive, problem: Problem, seed: int | None) -> None:
     stored, ours = dict(archive.mapping("problem")), dict(problem)
     if seed is not None:
         stored["random_state"], ours["random_state"] = archive.meta.get("seed"), seed
-    differences = [
-        _difference(name, stored.get(name), ours.get(name))
-        for name in sorted(stored.keys() | ours.keys())
-        if stored.get(name) != ours.get(name)
-    ]
+    differences = []
+    for name in sorted(stored.keys() | ours.keys()):
+        theirs, own = stored.get(name), ours.get(name)
+        if theirs != own:
+            is_digest = any(isinstance(one, str) and len(one) == 64 for one in (theirs, own))
+            how = f"is {ascii(theirs)[:40]} in the file and {ascii(own)[:40]} now"
+            differences.append(f"{name[:40]} {'differs' if is_digest else how}")
     if differences:
         raise ArchiveError(f"it is of another search; {', '.join(differences)}")
 
@@ -169,12 +161,6 @@ def check_version(archive: Archive, expected: int) -> None:
             f"{expected} only. Finish the search with the evomeans that wrote it, "
             f"{ascii(archive.meta.get('evomeans'))[:40]}, or begin anew"
         )
-
-
-def _difference(name: str, stored: object, ours: object) -> str:
-    if any(isinstance(value, str) and len(value) == 64 for value in (stored, ours)):
-        return f"{name[:40]} differs"
-    return f"{name[:40]} is {ascii(stored)[:40]} in the file and {ascii(ours)[:40]} now"
 
 
 def describe_problem(

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from hypothesis.extra.numpy import arrays
 
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import TableOptions
-from evomeans.cli.tables.numbers import MISSING, weighted_mean, weighted_median
+from evomeans.cli.tables.numbers import MISSING, Standardization, weighted_mean, weighted_median
 from evomeans.cli.tables.table import labels_frame, read_pairs, read_table
 
 TEXT = "name,a,b\nr1,1,10\nr2,#N/A,20\nr3,3,nan\nr4,8,40\n"
@@ -104,10 +105,7 @@ def test_pairs_name_rows_of_the_file(tmp_path, file):
         read_pairs(pairs, table)
 
 
-@given(
-    hnp.arrays(np.float64, sizes, elements=st.floats(-100, 100)),
-    st.data(),
-)
+@given(hnp.arrays(np.float64, sizes, elements=st.floats(-100, 100)), st.data())
 def test_weights_count_like_copies(values, data):
     """Whole weights: mean and median are those of the values repeated."""
     weights = data.draw(hnp.arrays(np.int64, len(values), elements=st.integers(0, 4)))
@@ -119,3 +117,39 @@ def test_weights_count_like_copies(values, data):
 def test_other_rules_are_refused(file):
     with pytest.raises(UsageError, match="missing must be drop, mean or median, got 'zero'"):
         read_table(str(file), BARE, missing="zero")
+
+
+@given(
+    arrays(np.float64, (7, 3), elements=st.floats(-1e6, 1e6)),
+    arrays(np.float64, 7, elements=st.integers(1, 4).map(float)),
+)
+def test_mean_zero_and_deviation_one(X, weights):
+    """Whole weights count like repeated rows; going back gives the samples again."""
+    scaling = Standardization.of(X, weights, "abc")
+    repeated = np.repeat(scaling.apply(X), weights.astype(int), axis=0)
+    np.testing.assert_allclose(repeated.mean(axis=0), 0.0, atol=1e-9)
+    deviation = repeated.std(axis=0)
+    constant = np.ptp(X, axis=0) == 0
+    np.testing.assert_allclose(deviation[constant], 0.0, atol=1e-9)
+    assert (np.array(scaling.scale) > 0).all()
+    np.testing.assert_allclose(scaling.undo(scaling.apply(X)), X, atol=1e-9, rtol=1e-12)
+
+
+@pytest.mark.parametrize("value", [0.1, 1e300, -3.7e-5, 123456789.123])
+def test_constant_columns_stay_finite(value):
+    """The rounding of a mean is no deviation."""
+    scaling = Standardization.of(np.full((1001, 1), value), None, "a")
+    assert scaling.scale == (1.0,)
+    np.testing.assert_allclose(scaling.apply(np.full((3, 1), value)), 0.0, atol=abs(value) * 1e-12)
+
+
+def test_precision_is_kept():
+    X = np.array([[1.0], [2.0], [5.0]], dtype=np.float32)
+    assert Standardization.of(X, None, "a").apply(X).dtype == np.float32
+
+
+def test_what_cannot_be_standardized():
+    with pytest.raises(CommandError, match="too large to standardize in 'big'"):
+        Standardization.of(np.array([[1e308, 1], [-1e308, 2]]), None, ["big", "b"])
+    with pytest.raises(CommandError, match="weights are all zero"):
+        Standardization.of(np.ones((2, 1)), np.zeros(2), "a")

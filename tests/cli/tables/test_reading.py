@@ -15,7 +15,17 @@ import pytest
 
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import TableOptions
-from evomeans.cli.tables.table import labels_frame, read_table
+from evomeans.cli.tables.numbers import Standardization, scale_note
+from evomeans.cli.tables.table import (
+    Table,
+    centers_frame,
+    history_frame,
+    labels_frame,
+    read_table,
+    table_bytes,
+)
+from evomeans.search import History, OffspringRecord
+from evomeans.search.history import COLUMNS
 
 NUMBERS = np.array([[1.5, -2.0], [3.25, 1e-3], [1e5, 7.0]])
 CSV = "height,weight\n1.5,-2\n3.25,0.001\n1e5,7\n"
@@ -427,3 +437,128 @@ def test_file_names_that_are_no_text(tmp_path, name):
     with open(path, "wb") as file:  # noqa: PTH123
         file.write({**NAMED, **UNNAMED}[name])
     np.testing.assert_array_equal(read_table(os.fsdecode(path)).X, NUMBERS)
+
+
+def read_back(frame: pl.DataFrame, file_format: str) -> pl.DataFrame:
+    data = io.BytesIO(table_bytes(frame, file_format))
+    return pl.read_csv(data) if file_format == "csv" else pl.read_parquet(data)
+
+
+def table(columns=("a", "b"), **more) -> Table:
+    return Table("t.csv", "csv", np.ones((3, len(columns))), tuple(columns), True, **more)
+
+
+@pytest.mark.parametrize("file_format", ["csv", "parquet"])
+def test_all_digits_are_kept(file_format):
+    rng = np.random.default_rng(0)
+    centers = rng.random((50, 2)) * 10.0 ** rng.integers(-200, 200, (50, 2))
+    frame = read_back(centers_frame(table(), centers), file_format)
+    assert frame.columns == ["cluster", "a", "b"]
+    np.testing.assert_array_equal(frame.select("a", "b").to_numpy(), centers)
+
+
+def test_labels_have_row_numbers_or_ids():
+    labels = np.array([1, 0, 1], dtype=np.int32)
+    assert labels_frame(table(), labels).rows() == [(1, 1), (2, 0), (3, 1)]
+    named = table(ids=pl.Series("who", ["x", 'y"', "z,"]), id_name="who")
+    frame = read_back(labels_frame(named, labels), "csv")
+    assert frame.columns == ["who", "cluster"]
+    assert frame.rows() == [("x", 1), ('y"', 0), ("z,", 1)]
+
+
+def test_names_that_are_taken():
+    """A column of the table may be called cluster."""
+    assert centers_frame(table(["cluster"]), np.ones((1, 1))).columns == ["cluster_", "cluster"]
+    ids = table(ids=np.arange(3), id_name="cluster")
+    assert labels_frame(ids, np.zeros(3, np.int32)).columns == ["cluster", "cluster_"]
+
+
+def test_centers_are_in_the_units_of_the_table():
+    scaled = table(standardization=Standardization((10.0, 0.0), (2.0, 5.0)))
+    frame = centers_frame(scaled, np.array([[0.0, 1.0], [1.0, -1.0]]))
+    assert frame.rows() == [(0, 10.0, 5.0), (1, 12.0, -5.0)]
+
+
+@pytest.mark.parametrize("file_format", ["csv", "parquet"])
+def test_history(file_format):
+    record = OffspringRecord(1, 0.1 + 0.2, 0.3, 0.5, 7, 1.25, 3, True, False)
+    frame = read_back(history_frame(History([record])), file_format)
+    assert frame.row(0)[:9] == (1, 0.1 + 0.2, 0.3, 0.5, 7, 1.25, 3, True, False)
+    # An empty text comes back from a CSV as a missing value.
+    assert [value or "" for value in frame.row(0)] == [
+        getattr(record, name) or "" for name in COLUMNS
+    ]
+    assert read_back(history_frame(History()), file_format).height == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("a b\n1.5 2\n2 3\n", "separated by ' ', add --separator space"),
+        ("a:b\n1.5:2\n2:3\n", "separated by ':', add --separator :"),
+        ('a;b\n"1,5";2\n"2,25";3\n', "add --decimal-comma"),
+        ("a;b\n1,5;2\n2,25;3\n", "add --decimal-comma"),
+    ],
+)
+def test_numbers_in_another_writing(tmp_path, text, hint):
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    with pytest.raises(CommandError) as caught:
+        read_table(str(path))
+    assert hint in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["red", "2024-01-31", "31/12/2024", "12:30", "A 17", "it's", "12 o'clock"]
+)
+def test_text_gets_no_hint_about_numbers(tmp_path, text):
+    path = tmp_path / "a.csv"
+    path.write_text(f"a;b\n{text};1\n{text};2\n")
+    with pytest.raises(CommandError) as caught:
+        read_table(str(path))
+    assert "separat" not in str(caught.value)
+    assert "decimal" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["a\x1b[31mb", "a\u202eb", "a\rb", "x" * 100_000])
+def test_names_nobody_can_type_are_not_part_of_the_advice(evomeans, name, tmp_path):
+    """Neither in notes nor in errors: such names could control the terminal, or fill it."""
+    rng = np.random.default_rng(0)
+    rows = "".join(f"{i},{a},{1000 * b}\n" for i, (a, b) in enumerate(rng.normal(size=(30, 2))))
+    (tmp_path / "odd.csv").write_text(f'"{name}1",b,"{name}2"\n{rows}', encoding="utf-8")
+    (tmp_path / "text.csv").write_text(f'"{name}",b\nred,1\nblue,2\n', encoding="utf-8")
+    noted = evomeans("fit", "odd.csv", "-k", 2, "--max-offspring", 5, "--no-report", "-o", "out")
+    refused = evomeans("fit", "text.csv", "-k", 2)
+    for told in (noted.err, noted.out, refused.err):
+        assert name not in told
+        assert told.replace("\n", "").replace("\t", "").isprintable()
+        assert len(told) < 5000
+    assert "counts the rows; to leave it out: --exclude …" in noted.err
+    assert "--exclude …" in refused.err
+
+
+def test_json_is_recognised(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text('[{"a": 1}]')
+    with pytest.raises(CommandError, match="is JSON; save it as CSV or Parquet"):
+        read_table(str(path))
+
+
+def test_a_column_that_makes_the_variance():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.arange(1000, 1273), rng.normal(size=273), rng.normal(size=273)])
+    note = scale_note(X, None, ["customer id", "a", "b"])
+    assert note is not None
+    assert "column 'customer id' makes 99.9 % of the variance" in note
+    assert "--standardize" in note
+    assert "--exclude 'customer id'" in note
+    assert scale_note(X[:, 1:], None, ["a", "b"]) is None
+    assert scale_note(X[:, :1], None, ["a"]) is None
+    assert scale_note(np.ones((5, 2)), None, ["a", "b"]) is None
+    # Weights decide what varies.
+    Y = np.array([[0.0, 0.0], [0.0, 1.0], [1000.0, 0.0]])
+    assert scale_note(Y, None, ["a", "b"]) is not None
+    assert scale_note(Y, np.array([1.0, 1.0, 0.0]), ["a", "b"]) == (
+        "column 'b' makes 100 % of the variance, so the clusters follow it alone; add "
+        "--standardize, or leave it out: --exclude b"
+    )

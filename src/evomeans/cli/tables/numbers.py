@@ -184,7 +184,11 @@ def scale_note(
         return None
     counts = np.ones(len(X)) if weights is None else weights
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        variances = np.array([_variance(column.astype(np.float64), counts) for column in X.T])
+        # One by one, so that not all columns are converted at the same time.
+        columns_of = (column.astype(np.float64) for column in X.T)
+        variances = np.array(
+            [counts @ np.square(one - counts @ one / counts.sum()) for one in columns_of]
+        )
         share = variances / variances.sum()
     largest = int(np.argmax(share))
     # Not so if it cannot be computed.
@@ -197,11 +201,6 @@ def scale_note(
         f"column {quoted(name)} makes {percent:.4g} % of the variance, so the clusters follow "
         f"it alone; add --standardize, or leave it out: --exclude {quote(name)}"
     )
-
-
-def _variance(column: NDArray[np.float64], counts: NDArray[np.float64]) -> float:
-    mean = counts @ column / counts.sum()
-    return float(counts @ np.square(column - mean))
 
 
 RULES = DROP, MEAN, MEDIAN = "drop", "mean", "median"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,37 +20,10 @@ from evomeans.estimators.validation import check_sample_weight
 from evomeans.wording import counted, listed, quoted
 
 
-def _is_parquet(path: Path) -> bool:
-    return path.suffix.lower() in SUFFIXES["parquet"]
-
-
 def is_dask_table(name: str) -> bool:
     """Whether a table is one that Dask reads: a folder of Parquet files, a Parquet or NPY file."""
     path = Path(name)
-    return path.is_dir() or _is_parquet(path) or path.suffix.lower() == ".npy"
-
-
-def read_dask_table(
-    name: str,
-    options: TableOptions,
-    *,
-    weights: str | None = None,
-    expected: tuple[str, ...] | None = None,
-    usual_id: str | None = None,
-) -> Table:
-    """Open a folder of Parquet files, a Parquet or an NPY file without reading its rows.
-
-    Samples and weights are Dask arrays. Workers must find the file under its name too.
-    """
-    from evomeans.engines.dask.blocks import import_dask_array
-
-    import_dask_array()
-    refuse_dialect(name, options)
-    if not Path(name).exists():
-        raise CommandError(f"There is no file {name}.")
-    if Path(name).suffix.lower() == ".npy":
-        return _npy(name, options, weights, expected)
-    return _parquet(name, options, weights, expected, usual_id)
+    return path.is_dir() or path.suffix.lower() in (*SUFFIXES["parquet"], ".npy")
 
 
 def _npy(
@@ -91,8 +65,8 @@ def _parquet(
     try:
         frame: Any = dd.read_parquet(name)
     except (ValueError, OSError, ImportError) as error:
-        path = Path(name)
-        if path.is_dir() and not any(map(_is_parquet, path.rglob("*"))):
+        inside = (file.suffix.lower() in SUFFIXES["parquet"] for file in Path(name).rglob("*"))
+        if Path(name).is_dir() and not any(inside):
             raise CommandError(f"{name} contains no Parquet files.") from error
         raise unreadable(name, "parquet", error) from error
     columns = tuple(map(str, frame.columns))
@@ -134,44 +108,34 @@ def load_table(
     named its rows.
     """
     samples = samples or SampleOptions()
+    weights, treated = samples.weights, missing or samples.missing
     if in_dask:
-        _check_for_dask(samples, missing)
-        table = read_dask_table(
-            name, options, weights=samples.weights, expected=expected, usual_id=usual_id
-        )
+        # What needs all rows at once is refused. Workers must find the file under its name too.
+        refused = "{} needs the table in memory; {}, or take --engine cpu."
+        if samples.standardize:
+            raise UsageError(refused.format("--standardize", "write it with standardized columns"))
+        if treated is not None:
+            raise UsageError(refused.format("--missing", "fill or drop missing values first"))
+        from evomeans.engines.dask.blocks import import_dask_array
+
+        import_dask_array()
+        refuse_dialect(name, options)
+        if not Path(name).exists():
+            raise CommandError(f"There is no file {name}.")
+        is_npy = Path(name).suffix.lower() == ".npy"
+        read = _npy if is_npy else partial(_parquet, usual_id=usual_id)
+        table = read(name, options, weights, expected)
     else:
         table = read_table(
-            name,
-            options,
-            weights=samples.weights,
-            expected=expected,
-            missing=missing or samples.missing,
-            usual_id=usual_id,
+            name, options, weights=weights, expected=expected, missing=treated, usual_id=usual_id
         )
     for text in table.notes:
         terminal.note(f"note: {table.name}: {text}")
     return table.standardized() if samples.standardize else table
 
 
-def _check_for_dask(samples: SampleOptions, missing: MissingValues | None) -> None:
-    """Refuse what needs all rows at once."""
-    if samples.standardize:
-        raise UsageError(
-            "--standardize needs the table in memory; write it with standardized columns, or take "
-            "--engine cpu."
-        )
-    if samples.missing is not None or missing is not None:
-        raise UsageError(
-            "--missing needs the table in memory; fill or drop missing values first, or take "
-            "--engine cpu."
-        )
-
-
 def check_table(table: Table, clusters: int, terminal: Terminal) -> None:
-    """Refuse what a fit would refuse, while it is clear that the table is the reason.
-
-    What a fit takes but may not be meant is noted.
-    """
+    """Refuse what a fit would refuse, while the table is clearly the reason; note what is odd."""
     if len(table.X) < clusters:
         raise CommandError(
             f"{table.name} has {counted(len(table.X), 'row')}, too few for "

@@ -90,15 +90,19 @@ def read_table(
     contents = read_contents(source, options)
     options = with_id(options, usual_id, contents.columns if contents.named else ())
     used = used_columns(options, contents.columns, contents.named, source.name, weights, expected)
-    whole = _ready(contents.matrix) if used == contents.columns else None
+    whole = contents.matrix if used == contents.columns else None
+    is_odd = whole is None or whole.dtype not in (np.float32, np.float64)
+    if is_odd or not np.isfinite(np.asarray(whole)).all():
+        # It needs a conversion, which takes long, column by column.
+        whole = None
     wanted = [*(used if whole is None else ()), *([] if weights is None else [weights])]
     frame = contents.load(list(dict.fromkeys(wanted)))
     if not (frame.height if whole is None else len(whole)):
         raise CommandError(f"{source.name} has columns and no rows.")
     X = whole
     if X is None:
-        treated = {"keep_missing": missing is not None, "is_for_model": expected is not None}
-        X = _matrix(frame, used, contents, source.name, **treated)
+        is_for_model = expected is not None
+        X = _matrix(frame, used, contents, source.name, missing is not None, is_for_model)
     blank = (f"{counted(n, 'blank line')} at the end left out",) if (n := contents.n_blank) else ()
     counts = None if weights is None else _weights(frame, weights, contents, source.name)
     table = Table(
@@ -194,19 +198,11 @@ def _unknown_column(option: str, missing: Sequence[str], columns: Sequence[str],
     )
 
 
-def _ready(matrix: NDArray[Any] | None) -> NDArray[Any] | None:
-    """Return a matrix that needs no conversion, which would take long column by column."""
-    if matrix is None or matrix.dtype not in (np.float32, np.float64):
-        return None
-    return matrix if np.isfinite(matrix).all() else None
-
-
 def _matrix(
     frame: pl.DataFrame,
     used: Sequence[str],
     contents: Contents,
     table: str,
-    *,
     keep_missing: bool,
     is_for_model: bool,
 ) -> NDArray[Any]:
@@ -250,12 +246,9 @@ def labels_frame(
 ) -> pl.DataFrame:
     """One line per row: its id, or its number from 1, and its cluster from 0 under each name."""
     labels = np.atleast_2d(labels.T).T
-    if table.ids is None:
-        rows = np.arange(len(labels)) if table.rows is None else table.rows
-        ids = pl.Series("row", rows + 1)
-    else:
-        ids = pl.Series(table.id_name, table.ids)
-    columns = [ids]
+    rows = np.arange(len(labels)) if table.rows is None else table.rows
+    named = table.ids is not None
+    columns = [pl.Series(table.id_name, table.ids) if named else pl.Series("row", rows + 1)]
     for place, name in enumerate(names):
         free = free_name(name, [one.name for one in columns])
         columns.append(pl.Series(free, labels[:, place]))
@@ -361,14 +354,13 @@ def _pair(
 ) -> tuple[float, float, float]:
     if len(row) not in (2, 3):
         raise CommandError(f"{where}: {len(row)} fields; a pair has two, and a penalty if any.")
-    found = [place(name) for name in row[:2]]
-    for name, one in zip(row[:2], found, strict=True):
-        if one is None:
+    found = []
+    for name in row[:2]:
+        if (one := place(name)) is None:
             raise CommandError(f"{where}: there is no row {quoted(name)} in {rows}.")
+        found.append(float(one))
     try:
         penalty = float(row[2]) if len(row) == 3 else np.nan
     except ValueError:
         raise CommandError(f"{where}: the penalty {quoted(row[2])} is not a number.") from None
-    assert found[0] is not None
-    assert found[1] is not None
-    return float(found[0]), float(found[1]), penalty
+    return found[0], found[1], penalty
