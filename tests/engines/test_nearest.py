@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 
 from evomeans import HGMeans
-from evomeans.engines import Order, nearest, scoring
+from evomeans.engines import Order, nearest
 from evomeans.engines.cpu import CpuEngine, predict
 from evomeans.engines.frame import Frame
 from oracles import squared_distances
@@ -35,8 +35,8 @@ def exact_squares(X, centers):
 def blocks(request, monkeypatch):
     """Few samples take NumPy, many the kernels; here a few of them do."""
     if request.param == "many blocks":
-        monkeypatch.setattr(scoring, "FEWEST", 5)
-        monkeypatch.setattr(scoring, "SCORES", 1)
+        monkeypatch.setattr(nearest, "FEWEST", 5)
+        monkeypatch.setattr(nearest, "SCORES", 1)
 
 
 GRID = st.integers(-4, 4).map(float)
@@ -54,8 +54,8 @@ def test_ties_on_a_grid_go_to_the_lowest_index(dtype, many, X, centers):
     frame = Frame.around(X)
     with pytest.MonkeyPatch.context() as patch:
         if many:
-            patch.setattr(scoring, "FEWEST", 5)
-            patch.setattr(scoring, "SCORES", 1)
+            patch.setattr(nearest, "FEWEST", 5)
+            patch.setattr(nearest, "SCORES", 1)
         found = nearest.labels(X, frame.encode(centers), frame)
     assert_array_equal(found, np.argmin(exact_squares(X, centers), axis=1))
 
@@ -108,7 +108,7 @@ def test_wide_samples_have_the_labels_of_the_direct_formula(dtype, offset, is_pl
     frame = Frame.around(X)
     samples = frame.encode(X).astype(np.float64)
     centers = samples[2 : 2 + k] + 2.0**-20
-    scorer = scoring.scorer_for(X, centers, frame, X.dtype)
+    scorer = nearest.scorer_for(X, centers, frame, X.dtype)
     assert scorer.is_plain == (is_plain and k > 1)
     expected = squared_distances(samples, centers).argmin(axis=1)
     for n_threads in (1, 2):
@@ -148,8 +148,8 @@ def test_a_row_does_not_depend_on_others_threads_or_layout(dtype, monkeypatch):
     frozen = X.copy()
     frozen.flags.writeable = False
     strided = np.repeat(X, 2, axis=1)[:, ::2]
-    monkeypatch.setattr(scoring, "FEWEST", 16)
-    monkeypatch.setattr(scoring, "SCORES", 1)
+    monkeypatch.setattr(nearest, "FEWEST", 16)
+    monkeypatch.setattr(nearest, "SCORES", 1)
     for n_threads in (1, 3):
         for variant in (X, np.asfortranarray(X), strided, frozen):
             assert_array_equal(nearest.labels(variant, centers, frame, n_threads), expected)

@@ -167,19 +167,14 @@ def helpers(jobs: Sequence[Job], count: int) -> Iterator[None]:
     # -P: what lies in the current folder must not be imported in place of modules. In a session of
     # its own, Ctrl-C does not reach a helper; this process ends it.
     command = [sys.executable, "-P", "-m", "evomeans.compiled.ready"]
+    nowhere = subprocess.DEVNULL
+    apart: dict[str, Any] = {"start_new_session": True, "creationflags": OWN_GROUP}
+    apart |= {"stdin": subprocess.PIPE, "stdout": nowhere, "stderr": nowhere}
     started = []
     try:
         for _ in range(count):
             try:
-                process = subprocess.Popen(
-                    command,
-                    env=environment,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    start_new_session=True,
-                    creationflags=OWN_GROUP,
-                )
+                process = subprocess.Popen(command, env=environment, **apart)
             except OSError:
                 # No more processes are allowed: this one does it all.
                 break

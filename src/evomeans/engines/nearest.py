@@ -1,7 +1,14 @@
 """The closest of given centres: labels, distances and inertia of samples that no engine holds.
 
-Samples are taken block by block, by several threads; :mod:`~evomeans.engines.scoring` has the
-formulas.
+Samples are taken block by block, by several threads, and compared by scores that cost one matrix
+product. With x and c relative to a point in the middle of the centres, ‖x − c‖² = ‖x‖² + (‖c‖² −
+2x·c). The terms in brackets, the *scores*, are one matrix product for a block of samples. The error
+of a score has a bound. Where only one centre has a score close enough to the lowest one, it is the
+closest. Everywhere else the direct formula decides, by the function that the CPU engine uses. So a
+label depends neither on the other samples nor on the number of threads, and it equals the engine's.
+
+Samples of one block need NumPy only, unless there are ties. For more, small kernels save time, and
+with few features one of them computes the scores as well.
 """
 
 from __future__ import annotations
@@ -11,21 +18,357 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from threadpoolctl import ThreadpoolController
 
-from evomeans.engines.frame import Frame
-from evomeans.engines.precision import OVERFLOW
-from evomeans.engines.scoring import FAR, UNCLEAR, Block, Scorer, scorer_for
+from evomeans.engines.frame import Frame, is_sparse
+from evomeans.engines.precision import OVERFLOW, reaching
 from evomeans.typing import FloatArray, Indices
 
+# Scores of a block of samples, few enough for the cache, and samples of a block.
+SCORES = 2**17
+FEWEST, MOST = 512, 8192
 # Samples that kernels label between two looks at those that remain unclear.
-MOST = 32768
+MOST_LABELLED = 32768
+# Up to 12 features a kernel is faster than matrix products, which take 1.2 to 1.4 times as long
+# for 8 centres in 2 features.
+NARROW = 12
+# Samples are not centred if what would be subtracted is shorter than the centres times this, and
+# the frame differs from data units by at most this power of two. To centre them all the same would
+# take 6 to 21 % longer for 8 centres in 50 features.
+PLAIN, LARGEST_EXPONENT = 2.0, 60
+# Samples farther from the middle than this, squared and in the frame, get a frame of their own.
+FAR = 1e12
+# Squares below this may have lost digits to underflow, or all of them.
+UNDERFLOW = 1e-36
+# Where ‖x − c‖² is below this share of ‖x‖², it has lost too many digits to cancellation. The
+# direct form takes over.
+CANCELLED = 1e-2
+# The label of a sample whose scores cannot decide, and how many samples kernels compare at a time,
+# few enough for the fastest cache.
+UNCLEAR, TOGETHER = -1, 256
+# Numbers of sparse rows that are made dense at a time.
+DENSE = 2**20
+
 
 Answer = TypeVar("Answer")
+
+
+class Block(NamedTuple):
+    """A few samples.
+
+    * ``places``: the slice or indices of ``X`` that they are.
+    * ``samples`` (m, d): array in data units, or CSR matrix in the frame.
+    * ``offsets`` (m, d): the same in the frame, relative to the middle; if the scorer is plain, the
+      samples as they are.
+    * ``squares`` (m,): squared norms of the offsets, in the frame.
+    """
+
+    places: slice | Indices
+    samples: Any
+    offsets: Any
+    squares: NDArray[Any]
+
+
+def scorer_for(
+    X: Any, centers: FloatArray, frame: Frame, precision: np.dtype[Any], *, measuring: bool = False
+) -> Scorer:
+    """Return what compares samples such as ``X`` with the centres."""
+    if is_sparse(X):
+        return SparseScorer(centers, frame, np.dtype(np.float64), measuring)
+    return Scorer(centers, frame, precision, measuring)
+
+
+class Scorer:
+    """Compares blocks of dense samples with the centres.
+
+    * ``centers`` (k, d) of float64: in the frame.
+    * ``precision``: in which scores are computed.
+    * ``measuring``: whether distances will be asked for, and not only labels.
+    * ``is_plain``: whether samples are multiplied as they are. With z a sample in the frame but for
+      its shift, and s the shift plus the middle, the score is (‖c‖² + 2s·c) − 2z·c. Its error is
+      bounded as before if ‖z‖ + ‖s‖ takes the place of ‖x‖: more samples are unclear, but nothing
+      has to be written. Not where s is long compared with the centres.
+    * ``is_compiled``: whether kernels are worth their compilation. They give the same labels as
+      NumPy.
+    """
+
+    is_compiled = False
+
+    def __init__(
+        self, centers: FloatArray, frame: Frame, precision: np.dtype[Any], measuring: bool = False
+    ) -> None:
+        self.centers = centers
+        self.frame = frame
+        self.precision = precision
+        self.measuring = measuring
+        self.is_narrow = self._is_narrow()
+        self.block_size = int(np.clip(SCORES // max(centers.shape), FEWEST, MOST))
+        self.middle = self._middle().astype(precision)
+        offsets = centers - self.middle
+        points, levels = -2.0 * offsets.T, np.einsum("ij,ij->i", offsets, offsets)
+        self.longest = math.sqrt(levels.max())
+        origin = np.ldexp(frame.shift, frame.exponent) + self.middle
+        away = float(np.linalg.norm(origin))
+        self.is_plain = self._may_be_plain() and away <= PLAIN * self.longest
+        if self.is_plain:
+            points, levels = np.ldexp(points, frame.exponent), levels - origin @ points
+            self.longest += away
+        self.points = points.astype(precision, order="C")
+        self.levels = levels.astype(precision)
+        # Twice the error of a score, and as much again for the direct formula.
+        self.roundoff = 2 * (centers.shape[1] + 8) * float(np.finfo(precision).eps)
+        self._bounds = self.longest, self.roundoff, UNDERFLOW
+        self._memory: dict[str, NDArray[Any]] = {}
+
+    def _may_be_plain(self) -> bool:
+        # The scale is a power of two, so the products are the same; but they must not overflow.
+        is_common = abs(self.frame.exponent) <= LARGEST_EXPONENT
+        return is_common and not (self.measuring or self.is_narrow)
+
+    def _is_narrow(self) -> bool:
+        return bool(self.centers.shape[1] <= NARROW)
+
+    def _middle(self) -> FloatArray:
+        # A few centres far away do not move a median.
+        return np.median(self.centers, axis=0)
+
+    def _room(self, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+        """Return memory that every block uses again.
+
+        Fresh memory has to be mapped by the system page by page, which takes longer than using it.
+        """
+        size = math.prod(shape)
+        if name not in self._memory or self._memory[name].size < size:
+            self._memory[name] = np.empty(size, dtype)
+        return self._memory[name][:size].reshape(shape)
+
+    def reaching(self, X: Any) -> Scorer:
+        """Return a scorer in a frame that is large enough for these samples."""
+        frame = reaching(self.frame, *self._ends(X))
+        centers = np.ldexp(self.centers, frame.exponent - self.frame.exponent)
+        return type(self)(centers, frame, self.precision, self.measuring)
+
+    def _ends(self, X: Any) -> tuple[Any, Any]:
+        return X.min(axis=0), X.max(axis=0)
+
+    def block(self, X: Any, places: slice | Indices) -> Block:
+        """Bring a few samples into the frame."""
+        # What overflows is far outside, and is then given another frame.
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.is_plain:
+                return self._plain_block(X, places)
+            offsets = self._room("offsets", X.shape, self.precision)
+            if self.is_compiled:
+                from evomeans.engines.cpu.predict import set_offsets
+
+                X = as_kernels_read(X)
+                squares = np.empty(len(X), self.precision)
+                set_offsets(X, *self.frame.factors(X.dtype), self.middle, offsets, squares)
+            else:
+                np.subtract(self.frame.encode(X), self.middle, out=offsets)
+                squares = np.einsum("ij,ij->i", offsets, offsets)
+        return Block(places, X, offsets, squares)
+
+    def _plain_block(self, X: NDArray[Any], places: slice | Indices) -> Block:
+        X = as_kernels_read(X)
+        if self.is_compiled:
+            from evomeans.engines.cpu.predict import set_squares
+
+            squares = np.empty(len(X), self.precision)
+            set_squares(X, X.dtype.type(self.frame.scale), squares)
+        else:
+            scaled = X * X.dtype.type(self.frame.scale)
+            squares = np.einsum("ij,ij->i", scaled, scaled)
+        return Block(places, X, X, squares)
+
+    def _rows(self, block: Block, i: Indices) -> Any:
+        """Return some samples of a block in the frame."""
+        return self.frame.encode(block.samples[i])
+
+    def label_clear(self, X: Any, labels: NDArray[np.int32]) -> None:
+        """Set the closest centres of samples by kernels, or UNCLEAR where scores cannot decide."""
+        if self.is_narrow:
+            self._label_narrow(X, labels)
+            return
+        # What overflows is far outside, and unclear.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for first in range(0, X.shape[0], self.block_size):
+                some = slice(first, first + self.block_size)
+                block = self.block(X[some], some)
+                self._label_block(block, self._products_by_center(block), labels[some])
+
+    def _label_narrow(self, X: NDArray[Any], labels: NDArray[np.int32]) -> None:
+        from evomeans.engines.cpu.predict import label_narrow
+
+        factors = self.frame.factors(X.dtype)
+        centers = self.middle, self.points, self.levels, *self._bounds, FAR
+        columns = self._room("columns", (X.shape[1], TOGETHER), self.precision)
+        squares = self._room("squares", (TOGETHER,), self.precision)
+        memory = columns, squares, self._room_by_center(TOGETHER), *self._lanes()
+        arguments: list[Any] = [as_kernels_read(X), *factors, *centers, *memory, labels]
+        label_narrow(*arguments)
+
+    def _label_block(self, block: Block, products: NDArray[Any], labels: NDArray[np.int32]) -> None:
+        from evomeans.engines.cpu.predict import label_clear
+
+        scores = products, self.levels, block.squares
+        label_clear(*scores, *self._bounds, FAR, *self._lanes(), labels)
+
+    def _lanes(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Return working memory of kernels, for each of the samples that they compare at a time."""
+        one, two, three, four = self._room("lanes", (4, TOGETHER), self.precision)
+        return one, two, three, four
+
+    def _products(self, block: Block) -> NDArray[Any]:
+        """Return −2x·c of all samples and centres, an (m, k) array."""
+        shape = len(block.squares), len(self.centers)
+        scores = self._room("scores", shape, self.precision)
+        return np.matmul(block.offsets, self.points, out=scores)
+
+    def _products_by_center(self, block: Block) -> NDArray[Any]:
+        """Return the same as a (k, ≥ m) array: kernels look at TOGETHER samples at a time."""
+        products = self._room_by_center(len(block.squares))
+        np.matmul(self.points.T, block.offsets.T, out=products[:, : len(block.squares)])
+        return products
+
+    def _room_by_center(self, n_samples: int) -> NDArray[Any]:
+        """Return memory for products; there are some more columns than samples."""
+        shape = len(self.centers), -(-n_samples // TOGETHER) * TOGETHER
+        return self._room("products", shape, self.precision)
+
+    def closest(self, block: Block) -> NDArray[np.int32]:
+        """Return the closest centre of each sample; the lowest index on ties."""
+        products = self._products_by_center(block)
+        n_samples = len(block.squares)
+        labels = np.empty(n_samples, np.int32)
+        if self.is_compiled:
+            self._label_block(block, products, labels)
+        else:
+            scores = products[:, :n_samples] + self.levels[:, None]
+            margins = self.roundoff * (np.sqrt(block.squares) + self.longest) ** 2 + UNDERFLOW
+            close = scores <= scores.min(axis=0) + margins
+            labels[:] = close.argmax(axis=0)
+            labels[np.count_nonzero(close, axis=0) > 1] = UNCLEAR
+        unclear = np.flatnonzero(labels == UNCLEAR)
+        if len(unclear):
+            # Imported here: it loads Numba.
+            from evomeans.engines.cpu.predict import choose
+
+            rows, chosen = self._kernel_rows(self._rows(block, unclear)), labels[unclear]
+            scores = np.ascontiguousarray(products[:, unclear].T + self.levels)
+            choose(rows, scores, block.squares[unclear], *self._bounds, self.centers, chosen)
+            labels[unclear] = chosen
+        return labels
+
+    def _kernel_rows(self, rows: Any) -> Any:
+        return rows
+
+    def distances(self, block: Block) -> FloatArray:
+        """Return the distances to all centres in data units, an (m, k) array."""
+        squares = self._products(block)
+        squares += self.levels
+        squares += block.squares[:, None]
+        i, j = np.divmod(
+            np.flatnonzero(squares < CANCELLED * block.squares[:, None]), len(self.centers)
+        )
+        squares[i, j] = self.squared_distances(block, i, j)
+        np.sqrt(squares, out=squares)
+        squares *= math.ldexp(1.0, -self.frame.exponent)
+        return squares
+
+    def squares_to(self, block: Block, labels: NDArray[np.int32]) -> FloatArray:
+        """Return the squared distances of all samples of a block to their centres."""
+        if not self.is_compiled:
+            return self.squared_distances(block, np.arange(len(labels)), labels)
+        from evomeans.engines.cpu.predict import set_squared_distances
+
+        X, squares = block.samples, np.empty(len(labels))
+        factors = self.frame.factors(X.dtype)
+        set_squared_distances(X, *factors, self.centers, labels, squares)
+        return squares
+
+    def squared_distances(self, block: Block, i: Indices, j: NDArray[Any]) -> FloatArray:
+        """Return ‖rows[i] − centers[j]‖² for pairs, by the direct formula in float64."""
+        difference = self._rows(block, i) - self.centers[j]
+        squares: FloatArray = np.einsum("ij,ij->i", difference, difference)
+        return squares
+
+
+def as_kernels_read(X: NDArray[Any]) -> NDArray[Any]:
+    """Return samples in C order; read-only ones, which are another type, copied."""
+    return np.require(X, requirements=("C", "W"))
+
+
+class SparseScorer(Scorer):
+    """Compares blocks of CSR matrices with the centres; the frame has no shift."""
+
+    def _is_narrow(self) -> bool:
+        return False
+
+    def _may_be_plain(self) -> bool:
+        # Their middle is the origin anyway, and their blocks are in the frame.
+        return False
+
+    def _middle(self) -> FloatArray:
+        return np.zeros(self.centers.shape[1])
+
+    def _ends(self, X: Any) -> tuple[Any, Any]:
+        largest = np.abs(X.data).max(initial=0.0)
+        return -largest, largest
+
+    def block(self, X: Any, places: slice | Indices) -> Block:
+        """Bring a few samples into the frame."""
+        with np.errstate(over="ignore"):
+            values = np.ldexp(X.data, self.frame.exponent).astype(np.float64)
+            rows = csr_array((values, X.indices, X.indptr), shape=X.shape)
+            squares = np.bincount(rows_of_entries(rows), values * values, X.shape[0])
+        return Block(places, rows, rows, squares)
+
+    def _products(self, block: Block) -> NDArray[Any]:
+        products: NDArray[Any] = block.samples @ self.points
+        return products
+
+    def _products_by_center(self, block: Block) -> NDArray[Any]:
+        products = self._room_by_center(len(block.squares))
+        products[:, : len(block.squares)] = self._products(block).T
+        return products
+
+    def _kernel_rows(self, rows: Any) -> Any:
+        from evomeans.engines.cpu.samples import sparse_rows
+
+        k, d = self.centers.shape
+        held = sparse_rows(rows)
+        return held._replace(center_squares=np.empty(k), by_feature=np.empty((d, k)))
+
+    def _rows(self, block: Block, i: Indices) -> Any:
+        return block.samples[i]
+
+    def squares_to(self, block: Block, labels: NDArray[np.int32]) -> FloatArray:
+        """Return the squared distances of all samples of a block to their centres."""
+        return self.squared_distances(block, np.arange(len(labels)), labels)
+
+    def squared_distances(self, block: Block, i: Indices, j: NDArray[Any]) -> FloatArray:
+        """Return ‖rows[i] − centers[j]‖² for pairs, by the direct formula where digits cancel."""
+        rows = block.samples[i]
+        pairs = rows_of_entries(rows)
+        products = np.bincount(pairs, rows.data * self.points[rows.indices, j[pairs]], len(i))
+        squares: FloatArray = block.squares[i] + self.levels[j] + products
+        cancelled = np.flatnonzero(squares < CANCELLED * block.squares[i])
+        step = max(1, DENSE // rows.shape[1])
+        for some in np.split(cancelled, range(step, len(cancelled), step)):
+            difference = rows[some].toarray() - self.centers[j[some]]
+            squares[some] = np.einsum("ij,ij->i", difference, difference)
+        return squares
+
+
+def rows_of_entries(rows: Any) -> Indices:
+    """Return the row of every stored entry of a CSR matrix."""
+    return np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
 
 
 def labels(X: Any, centers: FloatArray, frame: Frame, n_threads: int = 1) -> NDArray[np.int32]:
@@ -52,7 +395,7 @@ def labels(X: Any, centers: FloatArray, frame: Frame, n_threads: int = 1) -> NDA
         return []
 
     make_scorer = partial(scorer_for, X, centers, frame, X.dtype)
-    for_blocks(X, make_scorer, n_threads, find_all, most=MOST)
+    for_blocks(X, make_scorer, n_threads, find_all, most=MOST_LABELLED)
     return result
 
 

@@ -208,16 +208,9 @@ class Order:
 
     def placed(self, centers: FloatArray, made_by: str, **changes: Any) -> Order:
         """Return the order with centres, and without what they were made of."""
-        return replace(
-            self,
-            centers=centers,
-            made_by=made_by,
-            parents=None,
-            crossovers=(),
-            founding=None,
-            numbers=NOWHERE,
-            **changes,
-        )
+        spent: dict[str, Any] = {"parents": None, "crossovers": (), "founding": None}
+        placed = {**spent, "numbers": NOWHERE, "centers": centers, "made_by": made_by}
+        return replace(self, **placed, **changes)
 
 
 _needs = cache(lambda local_search: local_search.needs)

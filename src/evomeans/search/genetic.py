@@ -167,9 +167,5 @@ def found_on_sample(search: Search, levels: Sequence[int]) -> None:
     state.n_sampled, state.given = len(solutions), [*solutions, *state.given]
     population.sample_size, population.founders_due = smallest.n_samples, len(state.given)
     state.n_on_samples += below.n_offspring
-    log.info(
-        "Population %d began with %d offspring on a sample of %d rows.",
-        population.number,
-        below.n_offspring,
-        smallest.n_samples,
-    )
+    told = population.number, below.n_offspring, smallest.n_samples
+    log.info("Population %d began with %d offspring on a sample of %d rows.", *told)

@@ -183,15 +183,9 @@ def rules_for(
     )
     if is_noisy and settings.patience is None:
         patience = replace(patience, factor=strategy.noisy_patience, is_shared=True)
-    return PopulationRules(
-        settings.min_population,
-        settings.max_population,
-        n_founders,
-        strategy.selection,
-        strategy.survival,
-        strategy.tolerance,
-        patience,
-    )
+    sizes = settings.min_population, settings.max_population, n_founders
+    operators = strategy.selection, strategy.survival
+    return PopulationRules(*sizes, *operators, strategy.tolerance, patience)
 
 
 def most_swaps(strategy: Strategy, n_clusters: int) -> int:

@@ -144,14 +144,9 @@ class Bounds:
     @classmethod
     def of_search(cls, engine: Engine, n_clusters: int, settings: SearchSettings) -> Bounds:
         """Return the bounds of a search with an engine."""
-        return cls(
-            n_clusters,
-            len(engine.frame.shift),
-            engine.n_samples,
-            engine.total_weight,
-            most_swaps(settings.strategy, n_clusters),
-            engine.abilities,
-        )
+        sizes = n_clusters, len(engine.frame.shift), engine.n_samples
+        swaps = most_swaps(settings.strategy, n_clusters)
+        return cls(*sizes, engine.total_weight, swaps, engine.abilities)
 
 
 class Keeper(Protocol):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evomeans.engines import Order, create_engine, nearest, scoring
+from evomeans.engines import Order, create_engine, nearest
 from evomeans.engines.cpu import engine as module
 from evomeans.engines.cpu import samples
 from evomeans.engines.frame import Frame
@@ -32,8 +32,8 @@ def is_in_order(engine) -> bool:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_the_closest_centres_of_rows_as_they_are(monkeypatch, dtype, n_jobs) -> None:
-    monkeypatch.setattr(scoring, "FEWEST", 7)
-    monkeypatch.setattr(scoring, "MOST", 700)
+    monkeypatch.setattr(nearest, "FEWEST", 7)
+    monkeypatch.setattr(nearest, "MOST", 700)
     _, X, centers = problem(2_000, dtype)
     frame = Frame.around(X)
     centers = frame.encode(X[:5].astype(np.float64))

@@ -87,14 +87,8 @@ class ConstrainedEngine(ModelEngine):
         penalties = np.ldexp(penalties, 2 * frame.exponent)
         self.least_penalty = float(np.ldexp(constant, 2 * frame.exponent))
         hard_start, hard, _ = neighbours(m, self.pairs)
-        self.items = Items(
-            self.points,
-            np.ascontiguousarray(groups.weights),
-            groups.counts,
-            hard_start,
-            hard,
-            *neighbours(m, soft, penalties),
-        )
+        own = self.points, np.ascontiguousarray(groups.weights), groups.counts
+        self.items = Items(*own, hard_start, hard, *neighbours(m, soft, penalties))
         self.least_weight = LEAST_SHARE * self.total_weight / m
         has_links = (np.diff(self.items.hard_start) > 0) | (np.diff(self.items.soft_start) > 0)
         is_bound = has_links | (groups.counts > 1) if self.is_limited else has_links
@@ -383,13 +377,8 @@ class ConstrainedEngine(ModelEngine):
                 break
             objective = lower
         objective = self._centre(clusters)
-        return Descent(
-            clusters.means,
-            clusters.labels.astype(np.int32),
-            objective,
-            clusters.weights.copy(),
-            n_iter,
-        )
+        labels, weights = clusters.labels.astype(np.int32), clusters.weights.copy()
+        return Descent(clusters.means, labels, objective, weights, n_iter)
 
     def _centre(self, clusters: Clustering) -> float:
         """Move centres to the means; return the objective."""

@@ -17,7 +17,7 @@ Files in the order to read them:
 11. ``swaps/``: swaps of centres, followed locally.
 12. ``partition.py``, ``offspring.py``: the better parts of two solutions; a whole offspring in one
     kernel.
-13. ``predict.py``: the closest centres by a matrix product, for ``engines/scoring.py``.
+13. ``predict.py``: the closest centres by a matrix product, for ``engines/nearest.py``.
 14. ``kernels.py``, ``workspace.py``, ``course.py``, ``memory.py``, ``engine.py``: types and
     addresses of kernels, calling them, the course of a refinement, kept solutions, and the engine.
 """

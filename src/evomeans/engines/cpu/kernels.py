@@ -39,9 +39,9 @@ from evomeans.engines.cpu.swaps.lists import Clusters, UndoLog
 from evomeans.engines.cpu.swaps.search import try_swaps
 from evomeans.engines.cpu.threads import ThreadTeam
 from evomeans.engines.frame import is_sparse
+from evomeans.engines.nearest import FEWEST
 from evomeans.engines.protocol import Ability, LocalSearch, Order
 from evomeans.engines.rules import MANY_ROWS, MAX_ITERATIONS
-from evomeans.engines.scoring import FEWEST
 from evomeans.kernels.vectors import smallest_size
 
 # ---- what a refinement is to do, as kernels read it ----------------------------------------------

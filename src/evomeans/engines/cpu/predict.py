@@ -12,7 +12,7 @@ from evomeans.compiled.ready import Call
 from evomeans.engines.cpu.layout import Rows, SparseRows, remember_center, squared_distance
 from evomeans.engines.cpu.samples import encode_samples, frame_for
 from evomeans.engines.frame import is_sparse
-from evomeans.engines.scoring import NARROW, TOGETHER, UNCLEAR
+from evomeans.engines.nearest import NARROW, TOGETHER, UNCLEAR
 from evomeans.typing import FloatArray
 
 

@@ -293,13 +293,9 @@ class _Visit:
         """Rows that are drawn, and their weights."""
         sampling = question.sampling
         assert sampling is not None
-        rows, weights = sampling.drawing.choose(
-            costs,
-            self._weights() if len(self.samples.weights) else None,
-            sampling.total_weight,
-            self.n_samples,
-            sampling.firsts[self.block],
-        )
+        own = self._weights() if len(self.samples.weights) else None
+        first, total = sampling.firsts[self.block], sampling.total_weight
+        rows, weights = sampling.drawing.choose(costs, own, total, self.n_samples, first)
         # They were of this type before they were encoded, which loses no digit.
         found = dense_rows(self.samples, rows, self.n_features)
         return found.astype(self.samples.rows.dtype), weights
