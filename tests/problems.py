@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -32,6 +33,8 @@ KINDS = (
 LAYOUTS = ("C", "F", "strided", "read-only")
 STARTS = ("samples", "normal", "one point", "far away")
 MOMENTUM = LocalSearch(momentum=True)
+# Problems are drawn as seeds: smaller ones are no simpler, and shrinking a hang takes for ever.
+without_shrinking = settings(phases=[Phase.explicit, Phase.generate])
 # Each precision and each kind of weights once: for tests that vary other things as well.
 paired = pytest.mark.parametrize(
     ("dtype", "weighted"),

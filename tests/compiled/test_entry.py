@@ -3,50 +3,20 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any, NamedTuple
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from evomeans.compiled.bundle import bundle
+from evomeans.compiled import check
+from evomeans.compiled.check import Inner, Outer, sample
 from evomeans.compiled.jit import address_of, entry, jit
 
-
-@bundle
-class Leaf(NamedTuple):
-    values: NDArray[np.int32]
-
-
-@bundle
-class Tree(NamedTuple):
-    result: NDArray[np.float64]
-    factor: float
-    small: np.float32
-    table: NDArray[np.float32]
-    leaf: Any
-
-
-@jit
-def add_up(tree: Tree, scale: float, times: int, negative: bool) -> None:
-    total = tree.factor + tree.small
-    for i in range(tree.table.shape[0]):
-        for j in range(tree.table.shape[1]):
-            total += tree.table[i, j] * tree.leaf.values[j]
-    tree.result[0] = (-total if negative else total) * scale * times
-    tree.result[1] = tree.table.size
-
-
-def tree() -> Tree:
-    table = np.arange(24, dtype=np.float32).reshape(4, 6)[:, ::2]
-    leaf = Leaf(np.array([3, -1, 2], np.int32))
-    return Tree(np.zeros(2), 0.1, np.float32(0.7), table, leaf)
+add_up = jit(check.add_up)
 
 
 @pytest.mark.parametrize("negative", [False, True])
 def test_all_kinds_of_fields_arrive(negative) -> None:
     """Arrays with strides, numbers of four and eight bytes, and bundles in bundles."""
-    expected, given = tree(), tree()
+    expected, given = sample(), sample()
     add_up(expected, 0.5, 3, negative)
     enter = entry(add_up, given, 0.0, 0, False)
     enter(address_of(given), 0.5, 3, negative)
@@ -55,12 +25,12 @@ def test_all_kinds_of_fields_arrive(negative) -> None:
 
 
 @jit(by_address=True)
-def triple(tree: Tree) -> None:
+def triple(tree: Outer) -> None:
     tree.result[0] *= 3.0
 
 
 def test_a_kernel_may_be_for_entries_only() -> None:
-    given = tree()
+    given = sample()
     given.result[0] = 2.0
     with pytest.raises(TypeError, match="by its address only"):
         triple(given)
@@ -69,13 +39,13 @@ def test_a_kernel_may_be_for_entries_only() -> None:
 
 
 def test_a_bundle_stays_where_it_is_and_a_copy_lies_elsewhere() -> None:
-    one = tree()
+    one = sample()
     assert address_of(one) > 0
     other = pickle.loads(pickle.dumps(one))
     assert address_of(one) == address_of(one)
     assert address_of(other) != address_of(one)
     assert address_of(one._replace(factor=2.0)) != address_of(one)
-    assert type(other) is Tree
+    assert type(other) is Outer
     enter = entry(add_up, one, 0.0, 0, False)
     enter(address_of(other), 1.0, 1, False)
     assert one.result[1] == 0.0
@@ -84,4 +54,4 @@ def test_a_bundle_stays_where_it_is_and_a_copy_lies_elsewhere() -> None:
 
 def test_what_a_bundle_cannot_hold_is_refused() -> None:
     with pytest.raises(TypeError, match="not <class 'str'>"):
-        address_of(Leaf("values"))  # type: ignore[arg-type]
+        address_of(Inner("values"))  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy.sparse import csr_array
@@ -16,18 +16,16 @@ from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.rules import BETTER, MOST_SPARE
 from limits import time_limit
 from oracles import in_frame, squared_distances
-from problems import paired, problems
+from problems import paired, problems, without_shrinking
 
-without_shrinking = settings(phases=[Phase.explicit, Phase.generate])
 BOTH = pytest.mark.parametrize("guiding_engine", ["reference", "cpu"])
 # The corners of a rectangle: halves side by side cost 4, one above the other 9.
 CORNERS = np.array([[0.0, 0.0], [0.0, 2.0], [3.0, 0.0], [3.0, 2.0]])
 GOOD, BAD = np.array([[0.0, 1.0], [3.0, 1.0]]), np.array([[1.5, 0.0], [1.5, 2.0]])
 
 
-@pytest.fixture(autouse=True)
-def _compiled(_compiled_kernels) -> None:
-    """Compile before the time limits of single examples begin to count."""
+# Compiled before the time limits of single examples begin to count.
+pytestmark = pytest.mark.usefixtures("_compiled_kernels")
 
 
 def at(place: float, points) -> np.ndarray:

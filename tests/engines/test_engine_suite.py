@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -22,10 +22,16 @@ from oracles import (
     in_frame,
     squared_distances,
 )
-from problems import Problem, arranged, make_samples, make_weights, offspring, paired, problems
-
-# Problems are drawn as seeds: smaller ones are no simpler, and shrinking a hang takes for ever.
-without_shrinking = settings(phases=[Phase.explicit, Phase.generate])
+from problems import (
+    Problem,
+    arranged,
+    make_samples,
+    make_weights,
+    offspring,
+    paired,
+    problems,
+    without_shrinking,
+)
 
 
 def drawn_problems(data: st.DataObject, engine_name, dtype, weighted) -> Iterator[Problem]:

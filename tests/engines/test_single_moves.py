@@ -6,25 +6,23 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy.sparse import csr_array
 
 from evomeans.engines import Order, create_engine
-from evomeans.engines.protocol import Ability, LocalSearch
+from evomeans.engines.protocol import LocalSearch
 from limits import time_limit
 from oracles import assert_fixed_point, assert_same_bits, assert_true_state, largest_gain
-from problems import Problem, offspring, paired, problems
+from problems import Problem, offspring, paired, problems, without_shrinking
 
-without_shrinking = settings(phases=[Phase.explicit, Phase.generate])
 MOVES = LocalSearch(single_moves=True)
 MOVING = pytest.mark.parametrize("moving_engine", ["reference", "cpu"])
 
 
-@pytest.fixture(autouse=True)
-def _compiled(_compiled_kernels) -> None:
-    """Compile before the time limits of single examples begin to count."""
+# Compiled before the time limits of single examples begin to count.
+pytestmark = pytest.mark.usefixtures("_compiled_kernels")
 
 
 def moving(starts: list[Order]) -> list[Order]:
@@ -177,15 +175,3 @@ def test_moves_only_ever_lower_the_inertia(moving_engine) -> None:
         assert moved.inertia <= plain.inertia
         lower += moved.inertia < 0.999 * plain.inertia
     assert lower >= 3
-
-
-@pytest.mark.parametrize("name", ["gpu", "dask"])
-def test_engines_without_moves_say_so_and_refuse_them(name, request) -> None:
-    if name == "gpu":
-        request.getfixturevalue("gpu_device")
-    else:
-        pytest.importorskip("dask")
-    engine = create_engine(name, np.eye(4), None)
-    assert Ability.SINGLE_MOVES not in engine.abilities
-    with pytest.raises(NotImplementedError, match="cannot do single moves"):
-        engine.refine([Order(np.eye(4), local_search=MOVES)])

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
@@ -23,9 +23,15 @@ from oracles import (
     largest_gain,
     lowest_inertia,
 )
-from problems import Problem, make_samples, make_weights, offspring, paired, problems
-
-without_shrinking = settings(phases=[Phase.explicit, Phase.generate])
+from problems import (
+    Problem,
+    make_samples,
+    make_weights,
+    offspring,
+    paired,
+    problems,
+    without_shrinking,
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -344,15 +350,17 @@ def test_sparse_samples_are_swapped_as_well_as_dense_ones(weighted) -> None:
 
 
 @pytest.mark.parametrize("name", ["gpu", "dask"])
-def test_engines_without_swaps_say_so_and_refuse_them(name, request) -> None:
+def test_engines_without_swaps_or_single_moves_say_so_and_refuse_them(name, request) -> None:
     if name == "gpu":
         request.getfixturevalue("gpu_device")
     else:
         pytest.importorskip("dask")
     engine = create_engine(name, np.eye(4), None)
-    assert Ability.SWAPS not in engine.abilities
-    with pytest.raises(NotImplementedError, match="cannot do swaps"):
-        engine.refine([Order(np.eye(4), local_search=LocalSearch(swaps=1))])
+    for wanted in (LocalSearch(swaps=1), LocalSearch(single_moves=True)):
+        (ability,) = wanted.needs
+        assert ability not in engine.abilities
+        with pytest.raises(NotImplementedError, match=f"cannot do {ability}"):
+            engine.refine([Order(np.eye(4), local_search=wanted)])
 
 
 def test_rows_that_are_nearly_empty_have_no_single_moves() -> None:

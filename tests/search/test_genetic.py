@@ -43,19 +43,8 @@ def test_survivors_are_selected_when_the_population_exceeds_its_maximum() -> Non
     """4 founders; child 1 makes 5 → 2; children 2, 3 make 3, 4; child 4 makes 5 → 2; and so on."""
     script = chain(FOUNDERS, [15.0, 25.0, 35.0, 45.0, 12.0, 11.0, 50.0])
     _, result = run(script, small(max_offspring=7))
-    assert [record.population_size for record in result.history] == [
-        1,
-        2,
-        3,
-        4,
-        2,
-        3,
-        4,
-        2,
-        3,
-        4,
-        2,
-    ]
+    sizes = [record.population_size for record in result.history]
+    assert sizes == [1, 2, 3, 4, 2, 3, 4, 2, 3, 4, 2]
     assert [record.number for record in result.history] == [0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7]
     accepted = [record.accepted for record in result.history]
     assert accepted == [True] * 7 + [False] + [True] * 2 + [False]
@@ -203,12 +192,8 @@ def test_the_same_seed_gives_the_same_search() -> None:
     assert first.history == second.history
     for a, b in zip(one.starts, two.starts, strict=True):
         assert_array_equal(a.centers, b.centers)
-        assert (a.alpha, a.quantile, a.removed, a.parent) == (
-            b.alpha,
-            b.quantile,
-            b.removed,
-            b.parent,
-        )
+        for name in ("alpha", "quantile", "removed", "parent"):
+            assert getattr(a, name) == getattr(b, name)
 
 
 def test_another_seed_gives_another_search() -> None:

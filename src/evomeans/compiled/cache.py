@@ -44,9 +44,7 @@ N_BYTES = 32
 class SharedCache:
     """What Numba asks for machine code before it compiles a kernel.
 
-    * ``kernel``: the function that is compiled.
-    * ``is_kept``: whether anything is read or written.
-    * ``folders``: where machine code is looked for.
+    It is looked for in the ``folders``; nothing is read or written unless it ``is_kept``.
     """
 
     def __init__(self, kernel: Callable[..., Any], is_kept: bool = True) -> None:

@@ -29,9 +29,7 @@ LONGEST_WAIT = 120.0
 class Kernel(VariantDispatcher):
     """A function that is compiled on its first call from Python, or with the kernels that call it.
 
-    * ``options``: of Numba.
-    * ``choose``: returns the function to compile instead, for these types of the arguments.
-    * ``is_kept``: whether machine code is kept on disk.
+    ``is_kept`` says whether machine code is kept on disk; for the others see VariantDispatcher.
     """
 
     def __init__(
@@ -129,7 +127,10 @@ class AddressEntry:
     __slots__ = ("_call", "_name", "_unused")
 
     def __init__(self, kernel: Any, *arguments: Any) -> None:
-        kinds = [c_type_of(kind) for kind in kernel.types_of(arguments)]
+        kinds: list[Any] = [
+            ctypes.c_void_p if isinstance(kind, BundleType) else C_TYPES[kind]
+            for kind in kernel.types_of(arguments)
+        ]
         # Numba puts a result and an error before the arguments, and returns a status.
         pointer = ctypes.c_void_p
         prototype = ctypes.CFUNCTYPE(ctypes.c_int32, pointer, pointer, *kinds)
@@ -141,8 +142,3 @@ class AddressEntry:
         """Call the kernel."""
         if self._call(self._unused, self._unused, *arguments):
             raise RuntimeError(f"The kernel {self._name!r} has failed.")
-
-
-def c_type_of(kind: Any) -> Any:
-    """Return how a function in C takes a number, or the address of a bundle."""
-    return ctypes.c_void_p if isinstance(kind, BundleType) else C_TYPES[kind]

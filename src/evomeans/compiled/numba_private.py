@@ -108,9 +108,6 @@ def call_kernel(typing_context, address, *arguments):  # type: ignore[no-untyped
     return types.none(types.int64, types.StarArgTuple(arguments)), codegen
 
 
-# ---- the cache -----------------------------------------------------------------------------------
-
-
 def processor_of(context: Any) -> tuple[Any, ...]:
     """Return what machine code is made for: system, processor and its features."""
     known: tuple[Any, ...] = context.codegen().magic_tuple()
@@ -128,7 +125,6 @@ def unpacked(context: Any, payload: bytes) -> Any:
 
 
 if MISSING is None:
-    # ---- code ------------------------------------------------------------------------------------
 
     class KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
         """Code of a kernel."""
@@ -174,8 +170,6 @@ if MISSING is None:
                 if isinstance(library, Part):
                     for part in library._linking_libraries:
                         self.add_linking_library(part)
-
-    # ---- compilers -------------------------------------------------------------------------------
 
     class WholeCompiler(CompilerBase):  # type: ignore[misc]
         """Compiles a kernel that Python calls.
@@ -241,8 +235,6 @@ if MISSING is None:
 
         def _get_implementation(self, args: Any, kws: Any) -> Callable[..., Any]:
             return self.choose(*args)
-
-    # ---- dispatchers -----------------------------------------------------------------------------
 
     class VariantDispatcher(CPUDispatcher):  # type: ignore[misc]
         """What Numba calls a function that is compiled for types, or the variant for these types.

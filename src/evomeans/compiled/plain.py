@@ -19,11 +19,7 @@ from evomeans.compiled.numba_private import cgutils, ir
 
 
 class PlainKernel:
-    """A function that Numba compiles when it is called.
-
-    * ``options``: of :func:`numba.njit`.
-    * ``choose``: returns the function to compile instead, for these types of the arguments.
-    """
+    """A function that Numba compiles when it is called, or the variant that ``choose`` returns."""
 
     # Another process cannot help.
     can_share = False

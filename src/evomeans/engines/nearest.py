@@ -111,9 +111,6 @@ def inertia(
         raise ValueError(f"The squared distances of X are too large; {OVERFLOW}") from None
 
 
-# ---- blocks --------------------------------------------------------------------------------------
-
-
 def for_blocks(
     X: Any,
     make_scorer: Callable[[], Scorer],

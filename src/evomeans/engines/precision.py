@@ -77,11 +77,6 @@ class Extremes(NamedTuple):
     heaviest: float
     n_samples: int
 
-    @property
-    def limit(self) -> float:
-        """The smallest size of samples that are resolved, relative to the extent of a column."""
-        return resolved_size(self.n_samples)
-
     def lost_and_resolved(
         self, X: Any, sample_weight: NDArray[Any] | None, labels: Any, k: int, frame: Frame
     ) -> NDArray[np.int64]:
@@ -100,20 +95,20 @@ class Extremes(NamedTuple):
         sizes[sizes <= math.sqrt(SMALLEST_SQUARE) * frame.scale] = 0.0
         with np.errstate(over="ignore"):
             ratios = np.divide(reach, sizes, out=np.ones_like(reach), where=sizes > 0.0)
-            lost = self.limit * np.maximum(ratios, 1.0) > weights / self.heaviest
+            lost = resolved_size(self.n_samples) * np.maximum(ratios, 1.0) > weights / self.heaviest
         counted = weights > 0.0
         chosen = (np.asarray(labels)[counted & which] for which in (lost, ~lost))
         return np.stack([np.bincount(own, minlength=k) for own in chosen])
 
     def refuse_lost_clusters(self, counts: NDArray[np.int64]) -> None:
         """Raise an error if many samples are lost, and a cluster has no others."""
-        lost, resolved = counts
+        (lost, resolved), limit = counts, resolved_size(self.n_samples)
         if 2 * lost.sum() < resolved.sum() or not np.any((lost > 0) & (resolved == 0)):
             return
-        if self.limit > self.lightest / self.heaviest:
+        if limit > self.lightest / self.heaviest:
             problem = (
                 f"sample_weight ranges from {self.lightest:.3g} to {self.heaviest:.3g}. Next to "
-                f"such heavy samples, weights below {self.limit * self.heaviest:.1e} are lost when "
+                f"such heavy samples, weights below {limit * self.heaviest:.1e} are lost when "
                 "clusters are summed up. Set them to 0"
             )
         else:
@@ -121,7 +116,7 @@ class Extremes(NamedTuple):
             column = int(np.argmax(sizes))
             problem = (
                 f"Column {column} of X has values up to {sizes[column]:.3g}. Next to such "
-                f"outliers, samples smaller than {self.limit * sizes[column]:.1e} are lost when "
+                f"outliers, samples smaller than {limit * sizes[column]:.1e} are lost when "
                 "clusters are summed up. Remove the outliers, transform the column"
             )
         raise ValueError(

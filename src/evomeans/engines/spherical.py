@@ -325,8 +325,7 @@ class SphericalEngine(ModelEngine):
             if objective >= best * NEARLY_IMPROVED or is_hopeless(best, objective, goal):
                 break
             best = objective
-            lengths = np.linalg.norm(sums, axis=1, keepdims=True)
-            units = np.where(lengths > 0.0, sums / np.where(lengths > 0.0, lengths, 1.0), units)
+            units = normalized(sums, np.linalg.norm(sums, axis=1, keepdims=True), units)
         plain.memory.give_back(found)
         return units
 
@@ -360,7 +359,7 @@ class SphericalEngine(ModelEngine):
                 add_up(self.data, labels, sums, norms)
             elif not is_lower:
                 break
-            units = normalized(sums, norms, units)
+            units = normalized(sums, np.sqrt(norms), units)
         labels, costs, _ = self._closest(kept, labels)
         totals = np.bincount(labels, self.weights, k).astype(np.float64)
         found = np.ascontiguousarray(kept.T)
@@ -403,9 +402,8 @@ def unit_columns(centers: FloatArray) -> FloatArray:
     return np.ascontiguousarray(unit_rows(centers).T)
 
 
-def normalized(sums: FloatArray, norms: FloatArray, units: FloatArray) -> FloatArray:
+def normalized(sums: FloatArray, lengths: FloatArray, units: FloatArray) -> FloatArray:
     """Return the directions of sums; where there is none, centres stay where they are."""
-    lengths = np.sqrt(norms)
     return np.where(lengths > 0.0, sums / np.where(lengths > 0.0, lengths, 1.0), units)
 
 

@@ -106,10 +106,7 @@ class KMeansPlusPlus:
     Where the engine cannot draw like this among all samples, it hands out some of them, drawn by
     their weight, to draw among (:func:`seed_among`).
 
-    Parameters
-    ----------
-    greedy : bool
-        Whether each sample is the best of a few candidates. That takes longer, and begins deeper.
+    If ``greedy``, each sample is the best of a few candidates. That takes longer and begins lower.
     """
 
     greedy: bool = False

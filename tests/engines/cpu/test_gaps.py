@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -20,12 +20,17 @@ from evomeans.engines.cpu.layout import BEST, CLOSEST, FAR, State, remember_cent
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.frame import Frame
 from oracles import FloatArray, assert_true_state, squared_distances, squares_in_tiles
-from problems import KINDS, STARTS, Problem, make_samples, make_weights, offspring
+from problems import (
+    KINDS,
+    STARTS,
+    Problem,
+    make_samples,
+    make_weights,
+    offspring,
+    without_shrinking,
+)
 
 pytestmark = pytest.mark.usefixtures("_compiled_kernels")
-
-# Problems are drawn as seeds: smaller ones are no simpler.
-without_shrinking = settings(phases=[Phase.explicit, Phase.generate])
 
 
 def assert_family_true(engine: CpuEngine, problem: Problem, X: Any, generations: int) -> None:

@@ -172,8 +172,7 @@ def find_clustering(
     verdict, labels = place_exactly(costs, local, counts, n_free, low, high)
     if verdict is Feasibility.FOUND:
         return labels
-    _raise_for(groups, bound, local, low, high, n_free)
-    raise AssertionError("unreachable")
+    raise _error_for(groups, bound, local, low, high, n_free)
 
 
 def _breaking_symmetry(
@@ -191,9 +190,9 @@ def _breaking_symmetry(
     return costs
 
 
-def _raise_for(
+def _error_for(
     groups: Groups, bound: Integers, pairs: Integers, low: Integers, high: Integers, n_free: int
-) -> None:
+) -> InfeasibleError:
     k, counts = len(low), groups.counts[bound]
     n = int(counts.sum()) + n_free
     unlimited = np.zeros(k, np.int64), np.full(k, n)
@@ -202,14 +201,14 @@ def _raise_for(
         items = np.flatnonzero(parts == part)
         if not can_be_placed(items, pairs, counts, *unlimited):
             items = _shrunk(items, pairs, counts, *unlimited)
-            raise InfeasibleError(
+            return InfeasibleError(
                 f"{k} clusters are too few for the cannot_link pairs among {len(items)} samples "
                 f"({_named(_first_samples(groups, bound[items]))}). Raise n_clusters, or leave "
                 "out some of these pairs."
             )
     together = sorted(counts[counts > 1].tolist(), reverse=True)
     joined = f"must_link joins groups of {_named(together)} samples, and " if together else ""
-    raise InfeasibleError(
+    return InfeasibleError(
         f"{joined}no assignment satisfies all links with clusters of {low.min()} to {high.max()} "
         "samples, which was proven. Widen size_min and size_max, or leave out some links."
     )

@@ -40,7 +40,6 @@ class Heaps(NamedTuple):
     * ``least`` (k, k): the smallest key of heaps that are not built.
     * ``cut`` (k, k): heaps that are built hold all samples whose keys are not larger than this.
     * ``is_built`` (k, k): whether other nodes than the root are in the heap.
-    * ``key`` (n·k,)
     * ``child``, ``next`` and ``before`` (n·k,): the first child of a node; its next sibling; and
       its previous one, or its parent if it is the first.
     """
@@ -143,13 +142,11 @@ SMALL_KEYS = 0.35
 class Flow(NamedTuple):
     """Where a transport stands; all arrays have an entry for each cluster and one for the sink.
 
-    * ``sizes``: samples of clusters.
-    * ``flow``: what clusters hand on to the sink, within their limits.
+    * ``sizes`` and ``flow``: samples of clusters, and what these hand on to the sink.
     * ``excess``: what nodes have too much; negative where they lack something.
-    * ``prices``: dual prices: sample i is in a cluster j with the least
-      ``costs[i, j] - prices[j]``.
-    * ``length``, ``before`` and ``is_done``: of shortest paths: their lengths, the nodes before,
-      and which are final.
+    * ``prices``: sample i is in a cluster j with the least ``costs[i, j] - prices[j]``.
+    * ``length``, ``before`` and ``is_done``: of shortest paths, the lengths, the nodes before, and
+      which are final.
     * ``stop`` (1,): not zero if another thread wants no result any more.
     """
 

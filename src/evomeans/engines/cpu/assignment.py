@@ -61,8 +61,6 @@ UNDERFLOW = np.float32(1e-36)
 # A sparse row is multiplied with the chosen centres only if they are fewer than one in FEW of all.
 FEW = 4
 
-# ---- where a centre is, relative to a tile -------------------------------------------------------
-
 
 def _locate_center_dense(
     rows: Rows,
@@ -110,9 +108,6 @@ def score_error(samples: Samples, tile: int, farthest: np.float32) -> np.float32
     """
     extent = np.sqrt(farthest) + samples.radii[tile]
     return samples.roundoff * extent * extent + UNDERFLOW
-
-
-# ---- scores --------------------------------------------------------------------------------------
 
 
 def _score_dense(

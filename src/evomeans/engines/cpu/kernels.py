@@ -127,8 +127,6 @@ class Instructions(NamedTuple):
         return cls(np.zeros(1, RECORD))
 
 
-# ---- entries and addresses -----------------------------------------------------------------------
-
 _known: dict[Any, Kernels] = {}
 
 
@@ -164,8 +162,7 @@ def blank(fields: Any) -> Any:
 class Kernels:
     """The kernels for some types of arguments. Each is compiled or loaded when it is asked for.
 
-    * ``samples``, ``centers`` and ``scratch``: bundles of these types.
-    * ``arguments``: for each kernel, arguments of the right types and next to no size.
+    ``arguments`` are, for each kernel, of the right types and next to no size.
     """
 
     def __init__(
@@ -211,18 +208,13 @@ def address_in(call: Call) -> int:
     return int(call.kernel.address(*call.arguments))
 
 
-# ---- before a fit --------------------------------------------------------------------------------
-
-
 def calls(
     X: Any, n_clusters: int, abilities: frozenset[Ability], *, breeding: bool, momentum: bool
 ) -> list[Call]:
     """Return the calls of a fit, with arguments of the right types and next to no size.
 
-    * ``X`` (n, d) or CSR matrix: the samples. Only their types and their number matter.
-    * ``abilities``: what the search uses beyond K-means.
-    * ``breeding``: whether there is a search that crosses solutions.
-    * ``momentum``: whether K-means may have momentum.
+    Of ``X``, only the types and the number matter. ``abilities`` are what the search uses beyond
+    K-means; if ``breeding``, it crosses solutions.
     """
     samples, centers, scratch = blank_arrays(X)
     kernels = Kernels(samples, centers, scratch, n_clusters)
@@ -270,10 +262,7 @@ def bucket_calls(rows: Any, order: Any) -> list[Call]:
 
 
 def other_calls(X: Any) -> list[Call]:
-    """Return what large data and the Dask engine call, beyond the calls of a fit.
-
-    * ``X`` (n, d) or CSR matrix: the samples. Only their types matter.
-    """
+    """Return what large data and the Dask engine call, beyond the calls of a fit."""
     (samples, centers, scratch), state = blank_arrays(X), State.allocate(1, 1)
     found = [
         Call(step, (samples, state, centers, scratch, False, -1, 0, 1), 4.0),
@@ -296,18 +285,7 @@ def blank_samples(X: Any) -> Samples:
     """Return samples of the types that those of ``X`` will have."""
     if is_sparse(X):
         return encode_samples(X[:1], None, frame_for(X[:1], None), in_order=False)
-    index = np.zeros(1, np.uint32)
-    return Samples(
-        rows=np.zeros((1, 1), X.dtype),
-        order=index,
-        places=index,
-        weights=np.zeros(0),
-        tiles=np.zeros((1, WIDTH), np.float32),
-        middles=np.zeros((1, 1)),
-        squares=np.zeros((1, WIDTH), np.float32),
-        radii=np.zeros(1, np.float32),
-        weight_unit=1.0,
-        roundoff=np.float32(0.0),
-        scales=np.zeros(2),
-        limb=1.0,
-    )
+    rows, index = np.zeros((1, 1), X.dtype), np.zeros(1, np.uint32)
+    tile, radii = np.zeros((1, WIDTH), np.float32), np.zeros(1, np.float32)
+    tiles = tile, np.zeros((1, 1)), tile, radii
+    return Samples(rows, index, index, np.zeros(0), *tiles, 1.0, np.float32(0.0), np.zeros(2), 1.0)

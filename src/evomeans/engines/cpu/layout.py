@@ -337,9 +337,6 @@ def weight_of(samples: Samples, i: Index) -> float:
     return samples.weights[i] if samples.weights.shape[0] else 1.0
 
 
-# ---- distance ------------------------------------------------------------------------------------
-
-
 def _squared_distance_dense(rows: Rows, i: int, centers: FloatArray, j: int) -> float:
     """‖rows[i] − centers[j]‖² in double precision, to a relative error of about 1e-13.
 
@@ -376,9 +373,6 @@ def product(rows: SparseRows, i: int, centers: FloatArray, j: int) -> float:
     for p in range(rows.starts[i], rows.starts[i + 1]):
         total += rows.values[p] * centers[j, rows.columns[p]]
     return total
-
-
-# ---- centres -------------------------------------------------------------------------------------
 
 
 def _remember_center_dense(rows: Rows, centers: FloatArray, j: int) -> None:

@@ -19,10 +19,7 @@ BYTES_PER_SAMPLE = 20
 class KeptSolution:
     """The handle of a refined solution.
 
-    * ``solution``: None once forgotten.
-    * ``labels``: those of a solution that was too large to be kept.
-    * ``memory``: the memory that keeps it.
-    * ``readers``: threads that are reading the solution.
+    The ``solution`` is None once forgotten; one that was too large to be kept has ``labels`` only.
     """
 
     __slots__ = ("__weakref__", "labels", "memory", "n_clusters", "readers", "solution")
@@ -147,11 +144,10 @@ class Memory:
 
     def _abandon(self, key: int) -> None:
         with self._lock:
-            if (kept := self._kept.pop(key, None)) is not None:
-                self._recycle(*kept[1:])
-
-    def _recycle(self, solution: Solution, size: int) -> None:
-        self._bytes -= size
-        # Two at least: one for the next child, and one for whoever it replaces.
-        if len(self._free) < 2 or self._bytes + size * (len(self._free) + 1) <= self.budget:
-            self._free.append(solution)
+            if (kept := self._kept.pop(key, None)) is None:
+                return
+            _, solution, size = kept
+            self._bytes -= size
+            # Two at least: one for the next child, and one for whoever it replaces.
+            if len(self._free) < 2 or self._bytes + size * (len(self._free) + 1) <= self.budget:
+                self._free.append(solution)

@@ -43,16 +43,9 @@ class OffspringArrays(NamedTuple):
     * ``addresses`` (4,): of the kernels, as far as they are needed.
     * ``coins`` (k,): uniform numbers, one for each cluster.
     * ``is_second`` (1,): whether the child has most of its centres from the second solution.
-    * ``parts``: see :class:`~evomeans.engines.cpu.partition.Parts`.
 
-    * ``matching``: see :class:`~evomeans.kernels.matching.MatchingArrays`.
-
-    For merging, the clusters of both solutions, the result, and working memory; see
-    :func:`~evomeans.kernels.ward.merge`:
-
-    * ``centers`` (2k, d), ``weights`` (2k,).
-    * ``merged`` (k, d), ``totals``, ``origins`` (k,).
-    * ``merging``: see :class:`~evomeans.kernels.ward.MergingArrays`.
+    For merging, there are the clusters of both solutions, the result, and working memory; see
+    :func:`~evomeans.kernels.ward.merge`.
     """
 
     addresses: NDArray[np.int64]
@@ -106,12 +99,8 @@ def make_offspring(
 ) -> None:
     """Cross two solutions, relocate a centre of the child, and refine it.
 
-    * ``found``, out
-    * ``centers``, in and out
     * ``scratch``: ``numbers`` receives the results of :func:`~evomeans.engines.cpu.refine.refine`,
       and by which way the child was MADE_BY. NO_CHILD if merging finds a cluster without weight.
-    * ``clusters`` and ``undo``: for swaps; not read if there are none.
-    * ``momentum``: for momentum; not read if there is none.
     * ``instructions``, in and out: of the refinement. ``tries_parts`` says whether the better parts
       of both are taken, if that is better than either; no centre is relocated then. ``way`` is what
       to do otherwise, see :class:`~evomeans.engines.protocol.Way`.
@@ -127,33 +116,14 @@ def make_offspring(
             made_by = NO_CHILD
         is_second[0] = False
     else:
-        call_at(
-            addresses[CROSS],
-            first.centers,
-            second.centers,
-            arrays.coins,
-            child,
-            way == BY_SQUARES,
-            arrays.matching,
-            is_second,
-        )
+        parents = first.centers, second.centers, arrays.coins
+        call_at(addresses[CROSS], *parents, child, way == BY_SQUARES, arrays.matching, is_second)
     scratch.numbers[MADE_BY] = made_by
     if made_by == NO_CHILD or scratch.barrier[ABANDONED] != 0:
         return
-    call_at(
-        addresses[REFINE],
-        samples,
-        second if is_second[0] else first,
-        found,
-        centers,
-        scratch,
-        clusters,
-        undo,
-        momentum,
-        instructions,
-        np.int64(0),
-        np.int64(1),
-    )
+    parent = second if is_second[0] else first
+    shared = centers, scratch, clusters, undo, momentum, instructions
+    call_at(addresses[REFINE], samples, parent, found, *shared, np.int64(0), np.int64(1))
 
 
 @jit
@@ -165,15 +135,8 @@ def take_better_parts(
     The child is the solution of which more is left, with centres of the other in some places.
     """
     parts, k = arrays.parts, child.shape[0]
-    call_at(
-        arrays.addresses[PARTS],
-        samples,
-        first.state.labels,
-        first.centers,
-        second.state.labels,
-        second.centers,
-        parts,
-    )
+    one, other = (first.state.labels, first.centers), (second.state.labels, second.centers)
+    call_at(arrays.addresses[PARTS], samples, *one, *other, parts)
     if parts.is_better[0] == 0:
         return False
     n_gone = 0
@@ -220,15 +183,8 @@ def merge_centers(
         heaviest = max(heaviest, arrays.weights[j])
     for j in range(2 * k):
         arrays.merging.shares[j] = arrays.weights[j] / heaviest
-    call_at(
-        arrays.addresses[MERGE],
-        arrays.centers,
-        arrays.weights,
-        arrays.merged,
-        arrays.totals,
-        arrays.origins,
-        arrays.merging,
-    )
+    merged = arrays.merged, arrays.totals, arrays.origins
+    call_at(arrays.addresses[MERGE], arrays.centers, arrays.weights, *merged, arrays.merging)
     if arrays.merging.stop[0] != 0:
         return False
     # Origins ascend, so those of the first solution come first. The others fill the places left.

@@ -80,16 +80,6 @@ def copy_state(parent: State, state: State, thread: int, n_threads: int) -> None
             state.present[tile, j] = parent.present[tile, j]
 
 
-@jit
-def place_center(
-    samples: Samples, target: FloatArray, removed: int, place: int, thread: int, n_threads: int
-) -> None:
-    """Put a centre onto a sample, if it belongs to a thread's share of the centres."""
-    first, last = share(target.shape[0], thread, n_threads)
-    if first <= removed < last:
-        write_row(samples.rows, place, target, removed)
-
-
 @jit(inline=False)
 def conclude(samples: Samples, centers: Centers, found: Solution, is_limited: bool) -> None:
     """Write down the solution.
@@ -150,23 +140,23 @@ def refine(
     * ``parent``: not read unless the instructions say ``inherit``.
     * ``found``, out: where the refinement ends. It may be the ``parent``, if that is what
       ``centers`` hold.
-    * ``centers``, in and out
     * ``scratch``: ``numbers`` receives the results: the INERTIA, the ITERATIONS of all K-means
       together, the number of SWAPS kept, −1 if none were tried, the inertia before them
       (UNSWAPPED), and how many clusters are EMPTY.
-    * ``clusters`` and ``undo``: for swaps; not read if there are none.
-    * ``momentum``: for momentum; not read if there is none.
+    * ``clusters`` and ``undo``: for swaps, and ``momentum``: not read if there are none.
     * ``instructions``: what to do. No swaps are tried if a cluster is empty.
     """
     todo = instructions.record[0]
     state, inherit, steps, placed = found.state, todo.inherit, todo.steps, todo.placed
     power, assign, lead, swap = todo.power, todo.assign, todo.lead, todo.swap
+    shared = samples, state, centers, scratch
     if not inherit:
         forget(state, centers.weights.shape[0], thread, n_threads)
     if not inherit or parent.state.labels.ctypes.data != state.labels.ctypes.data:
         begin(parent, state, centers, inherit, thread, n_threads)
-    if placed >= 0:
-        place_center(samples, centers.target, todo.gone, placed, thread, n_threads)
+    first, last = share(centers.target.shape[0], thread, n_threads)
+    if placed >= 0 and first <= todo.gone < last:
+        write_row(samples.rows, placed, centers.target, todo.gone)
     if thread == 0:
         scratch.numbers[ITERATIONS] = 0.0
         scratch.numbers[SWAPS] = -1.0
@@ -174,53 +164,14 @@ def refine(
     while True:
         if lead != 0:
             # A single assignment; from there on there is momentum.
-            descend(
-                samples,
-                state,
-                centers,
-                scratch,
-                target,
-                drawn,
-                uniform,
-                power,
-                -1,
-                assign,
-                0,
-                thread,
-                n_threads,
-            )
+            descend(*shared, target, drawn, uniform, power, -1, assign, 0, thread, n_threads)
             if scratch.barrier[ABANDONED] != 0:
                 break
-            call_at(
-                lead,
-                samples,
-                state,
-                centers,
-                scratch,
-                momentum,
-                todo.least,
-                assign,
-                thread,
-                n_threads,
-            )
+            call_at(lead, *shared, momentum, todo.least, assign, thread, n_threads)
             if scratch.numbers[INERTIA] == np.inf or scratch.barrier[ABANDONED] != 0:
                 break
             target, drawn, uniform = centers.target, -1, 0.0
-        descend(
-            samples,
-            state,
-            centers,
-            scratch,
-            target,
-            drawn,
-            uniform,
-            power,
-            steps,
-            assign,
-            todo.move,
-            thread,
-            n_threads,
-        )
+        descend(*shared, target, drawn, uniform, power, steps, assign, todo.move, thread, n_threads)
         if swap == 0 or scratch.numbers[SWAPS] >= 0.0 or count_empty(centers.weights) > 0:
             break
         if scratch.barrier[ABANDONED] != 0:
@@ -302,11 +253,9 @@ def step(
 ) -> None:
     """Move the centres to ``centers.target`` and assign the samples to them, once.
 
-    * ``state``, in and out: True for ``centers.exact`` and consistent with ``centers.sums``, unless
-      ``fresh``.
-    * ``centers``, in and out
-    * ``fresh``: whether nothing is known of the samples. The sums are zero then.
-    * ``gone``: a centre that is moved NOWHERE instead; −1 for none.
+    The state is true for ``centers.exact`` and consistent with ``centers.sums``, unless nothing is
+    known of the samples (``fresh``). The sums are zero then. ``gone`` is a centre that is moved
+    NOWHERE instead; −1 for none.
     """
     if fresh:
         forget(state, centers.weights.shape[0], thread, n_threads)

@@ -95,20 +95,9 @@ def encode_samples(
         roundoff = (n_features + 8) * UNIT
     if not extents.max(initial=0.0) < LARGEST:
         raise ValueError("The samples lie far outside of the frame they are to be held in.")
-    return Samples(
-        rows=rows,
-        order=order,
-        places=places,
-        weights=weights,
-        tiles=tiles,
-        middles=middles,
-        squares=squares,
-        radii=radii,
-        weight_unit=weight_unit(weights),
-        roundoff=np.float32(roundoff),
-        scales=column_scales(extents, weights, bits),
-        limb=float(2**bits),
-    )
+    numbers = weight_unit(weights), np.float32(roundoff)
+    sums = column_scales(extents, weights, bits), float(2**bits)
+    return Samples(rows, order, places, weights, tiles, middles, squares, radii, *numbers, *sums)
 
 
 def weight_unit(weights: FloatArray) -> float:

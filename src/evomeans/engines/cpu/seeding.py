@@ -178,10 +178,8 @@ def seed(
     All candidates of a centre are compared with the samples in one pass: it is the memory that
     takes the time, and each tile is read once.
 
-    * ``exact`` (k, d), out: the centres.
     * ``scratch``: ``nearby`` becomes wᵢ·D²ᵢ, with D the distance to the closest of all but the last
       centre.
-    * ``candidates``: working memory, for t candidates.
     * ``quantiles`` (k, t): uniform numbers for the t candidates of each centre, no more than k. The
       candidate with the largest gain becomes the centre. The first centre has only one candidate.
     * ``chosen`` (k,), out: places of the samples that became centres; those not reached stay as

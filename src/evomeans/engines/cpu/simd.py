@@ -67,9 +67,6 @@ def _call(builder: Any, name: str, result: Any, vectors: Any) -> Any:
     return builder.call(function, vectors, fastmath=FAST)
 
 
-# ---- memory --------------------------------------------------------------------------------------
-
-
 def _row_address(context: Any, builder: Any, array_type: Any, array: Any, row: Any) -> Any:
     data = context.make_array(array_type)(context, builder, array).data
     first = builder.gep(data, [builder.mul(row, row.type(WIDTH))])
@@ -107,9 +104,6 @@ def _spread(builder: Any, number: Any) -> Any:
     everywhere = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
     one = builder.insert_element(ir.Constant(VECTOR, ir.Undefined), number, first)
     return builder.shuffle_vector(one, one, everywhere)
-
-
-# ---- arithmetic ----------------------------------------------------------------------------------
 
 
 def _unary(name: str, result: Any, kind: Any, instruction: Callable[..., Any]) -> Any:
@@ -189,9 +183,6 @@ def multiply_add(typing_context, a, b, c):  # type: ignore[no-untyped-def]
     return LANES(a, b, c), codegen
 
 
-# ---- choice --------------------------------------------------------------------------------------
-
-
 def _choice(name: str, comparison: str) -> Any:
     """Make an intrinsic that compares two vectors and picks from two others, lane by lane."""
 
@@ -230,8 +221,6 @@ first_lane = _unary(
     lambda builder, bits: builder.cttz(bits, ir.Constant(ir.IntType(1), 1)),
 )
 
-# ---- over all lanes ------------------------------------------------------------------------------
-
 
 def _reduction(name: str, llvm_name: str) -> Any:
     """Make an intrinsic from a vector to a number."""
@@ -243,8 +232,6 @@ def _reduction(name: str, llvm_name: str) -> Any:
 
 lowest = _reduction("lowest", "llvm.vector.reduce.fmin")
 highest = _reduction("highest", "llvm.vector.reduce.fmax")
-
-# ---- single numbers ------------------------------------------------------------------------------
 
 # The bits of a float32 as an int32, with the same sign, and the same order if not negative; and
 # the float32 with these bits.

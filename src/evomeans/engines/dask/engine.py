@@ -341,8 +341,6 @@ class DaskEngine(PlainKMeans):
         """Let the workers forget the samples."""
         self._close()
 
-    # ---- the verbs of the protocol ---------------------------------------------------------------
-
     def samples_at(self, quantiles: FloatArray) -> FloatArray:
         """Rows at quantiles of the cumulated weight."""
         picks, order = positions(self.survey, quantiles)
@@ -412,8 +410,6 @@ class DaskEngine(PlainKMeans):
         """Distances of all samples to all centres, a lazy Dask array."""
         return lazy_distances(self.X, centers, self.frame)
 
-    # ---- handles ---------------------------------------------------------------------------------
-
     def _remember(self, name: int) -> Trace:
         trace = Trace(self.ground.token, name)
         weakref.finalize(trace, self._forgotten.append, name)
@@ -422,8 +418,6 @@ class DaskEngine(PlainKMeans):
     def _name_of(self, handle: Any) -> int:
         known = isinstance(handle, Trace) and handle.engine == self.ground.token
         return handle.name if known else -1
-
-    # ---- requests --------------------------------------------------------------------------------
 
     def _settle(self) -> None:
         """Give workers that joined their share of the blocks; all other blocks stay."""

@@ -186,9 +186,6 @@ def prepare(
     return samples._replace(scales=ground.scales, limb=ground.limb)
 
 
-# ---- answers -------------------------------------------------------------------------------------
-
-
 @dataclass
 class _Visit:
     """One block, in which neighbours stand together or not, while it answers a request."""

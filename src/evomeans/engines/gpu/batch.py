@@ -204,7 +204,8 @@ class Lloyd:
             self.check()
             self._enqueue(bound)
             done += ITERATIONS_AT_ONCE
-            pending.append(self._reading().take(self.batch.n_active))
+            free = self._readings.pop() if self._readings else Reading()
+            pending.append(free.take(self.batch.n_active))
             if len(pending) < 2:
                 continue
             reading = pending.popleft()
@@ -214,9 +215,6 @@ class Lloyd:
                 break
             bound = n_active
         self._readings.extend(pending)
-
-    def _reading(self) -> Reading:
-        return self._readings.pop() if self._readings else Reading()
 
     def _enqueue(self, bound: int) -> None:
         """Queue some iterations, as a graph recorded for at least this many solutions."""

@@ -213,11 +213,6 @@ def hold_samples(
     )
 
 
-def plane_width(n_features: int, terms: int) -> int:
-    """Columns of the planes."""
-    return round_up(n_features * (3 if terms == 2 else 1), WIDTH_STEP)
-
-
 def round_up(number: int, step: int) -> int:
     """Return the next multiple of ``step``."""
     return -(-number // step) * step
@@ -234,7 +229,7 @@ def split(values: Any) -> tuple[Any, Any, Any]:
 def _split_rows(rows: Any, middle: Any, factor: float, terms: int) -> tuple[Any, Any]:
     n_samples, n_features = rows.shape
     height = round_up(n_samples, ROW_STEP)
-    width = plane_width(n_features, terms)
+    width = round_up(n_features * (3 if terms == 2 else 1), WIDTH_STEP)
     planes = torch.zeros((height, width), dtype=torch.float16, device=rows.device)
     spans = torch.zeros((3, height), dtype=torch.float32, device=rows.device)
     for begin in range(0, n_samples, ROWS_AT_A_TIME):

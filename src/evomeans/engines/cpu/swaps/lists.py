@@ -88,20 +88,13 @@ class Clusters(NamedTuple):
 class UndoLog(NamedTuple):
     """An undo log, the queue of clusters to visit, and working memory.
 
-    The queue:
-
-    * ``queue`` (k + 1,): ring buffer of clusters that have changed since they were last visited.
-    * ``is_waiting`` (k,): 1 for clusters in the queue.
-
-    The undo log since the undo log was opened:
-
-    * ``changed`` (k,): clusters that have changed, and ``is_changed`` (k,): 1 for these.
+    * ``queue`` (k + 1,): ring buffer of clusters that have changed since they were last visited,
+      and ``is_waiting`` (k,): 1 for these.
+    * ``changed`` (k,): clusters that have changed since the log was opened, and ``is_changed``
+      (k,): 1 for these.
     * ``centers`` (k, d), ``weights``, ``sizes`` and ``errors`` (k,): as they were, in the order of
       ``changed``.
     * ``samples`` and ``origins`` (≥ n,): every move of a sample, and the cluster that it left.
-
-    Others:
-
     * ``neighbours`` (k,): a list of clusters, sorted by ``neighbour_keys`` (k,). From
       ``find_neighbours`` or ``list_targets``, for the moves of samples.
     * ``apart`` (k,): squared distances of all centres from one. From ``set_apart``.
@@ -181,10 +174,7 @@ def fill(
     centers: FloatArray,
     weights: FloatArray,
 ) -> None:
-    """Set the clusters to a fixed point of K-means.
-
-    * ``labels`` (tiles, WIDTH), ``centers`` (k, d) and ``weights`` (k,)
-    """
+    """Set the clusters to a fixed point of K-means."""
     k, n = weights.shape[0], clusters.labels.shape[0]
     for j in range(k):
         clusters.first[j] = NOBODY

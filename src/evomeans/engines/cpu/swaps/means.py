@@ -23,9 +23,6 @@ from evomeans.typing import FloatArray, Index
 SMALLEST_SCALE = 1e-3
 
 
-# ---- distances -----------------------------------------------------------------------------------
-
-
 def _square_to_dense(rows: Rows, i: Index, clusters: Any, j: Index) -> float:
     """Return ‖x − c‖² for a sample and the mean of a cluster."""
     return squared_difference(rows, i, clusters.centers, j)
@@ -65,9 +62,6 @@ def _set_apart_sparse(rows: SparseRows, clusters: Any, apart: FloatArray, j: Ind
 set_apart = by_row_type(
     dense=_set_apart_dense, sparse=_set_apart_sparse, fastmath=REORDER, inline=False
 )
-
-
-# ---- changes -------------------------------------------------------------------------------------
 
 
 def _set_mean_dense(rows: Rows, clusters: Any, j: Index, means: FloatArray, place: Index) -> None:
@@ -136,9 +130,6 @@ def _move_mean_sparse(rows: SparseRows, i: Index, clusters: Any, j: Index, share
 
 
 move_mean = by_row_type(dense=_move_mean_dense, sparse=_move_mean_sparse)
-
-
-# ---- halves --------------------------------------------------------------------------------------
 
 
 def _point_to_dense(rows: Rows, i: Index, normal: FloatArray) -> None:

@@ -166,12 +166,6 @@ def choose_cluster(clusters: Clusters, undo: UndoLog, origin: Index) -> Index:
     return chosen
 
 
-@jit
-def choose_changed(undo: UndoLog) -> Index:
-    """Return one of the clusters that have changed since the undo log was opened."""
-    return np.int64(undo.changed[int(uniform(undo) * undo.numbers[CHANGED])])
-
-
 @jit(inline=False)
 def choose_half(
     samples: Samples, clusters: Clusters, undo: UndoLog, removed: Index, place: Index, count: int
@@ -385,7 +379,7 @@ def follow_up(samples: Samples, clusters: Clusters, undo: UndoLog, change: float
         if moved + most > undo.samples.shape[0]:
             # The samples of two clusters have to go into the log.
             break
-        removed = choose_changed(undo)
+        removed = np.int64(undo.changed[int(uniform(undo) * undo.numbers[CHANGED])])
         refresh_squares(samples, clusters, removed)
         further = swap(samples, clusters, undo, removed, np.int64(AROUND))
         if further < 0.0:
