@@ -120,9 +120,13 @@ class FitCommand(Command):
     def lines(self, run: Run, record: dict[str, Any]) -> list[str]:
         """Say what was found."""
         model, result = run.model, record["result"]
+        gain, gained = result["gain_percent"], ""
+        if gain is not None:
+            gained = f", {percent_text(gain / 100)} below the first solution"
+            gained = " (the first solution was already this good)" if gain < 1e-4 else gained
         return [
             counted(len(model.cluster_centers_), "cluster"),
-            f"  inertia   {number_text(model.inertia_)}{run.unit}{_gained(result['gain_percent'])}",
+            f"  inertia   {number_text(model.inertia_)}{run.unit}{gained}",
             *_beside_kmeans(result),
             *_how_it_ended(model),
             f"  sizes     {_sizes(result['cluster_sizes'])}",
@@ -176,14 +180,6 @@ def _of_model(result: dict[str, Any]) -> list[str]:
         pairs = counted(result["n_violations"], "pair")
         lines.append(f"  links     {pairs} violated, penalty {number_text(result['penalty'])}")
     return lines
-
-
-def _gained(gain: float | None) -> str:
-    if gain is None:
-        return ""
-    if gain < 1e-4:
-        return " (the first solution was already this good)"
-    return f", {percent_text(gain / 100)} below the first solution"
 
 
 def _beside_kmeans(result: dict[str, Any]) -> list[str]:

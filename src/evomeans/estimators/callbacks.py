@@ -66,12 +66,8 @@ def fit_task(
     per_task = -(-n_solutions // MOST_SUBTASKS)
     n_tasks = -(-n_solutions // per_task)
     context = estimator._init_callback_context(max_subtasks=n_tasks)
-    seen = {
-        "estimator": estimator,
-        "X": X,
-        "y": y,
-        "metadata": None if sample_weight is None else {"sample_weight": sample_weight},
-    }
+    metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+    seen = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
     context.call_on_fit_task_begin(**seen)
     tasks = _Subtasks(context, seen, n_tasks, per_task, features, frame)
     yield (tasks,)

@@ -399,10 +399,7 @@ def landmarks_within(seconds: float, n_samples: int, operation: float, value: fl
 
 
 def in_order_of_samples(task: Task, X: NDArray[Any]) -> Task:
-    """Let clusters be numbered by the means of their samples, in lexicographic order.
-
-    The coordinates in the space of a kernel depend on the choice of landmarks.
-    """
+    """Let the means of samples number clusters; coordinates depend on the choice of landmarks."""
 
     def settle(engine: Engine, best: Individual, is_final: bool) -> FinalSolution:
         solution = task.settle(engine, best, is_final)

@@ -64,10 +64,7 @@ def canonical_solution(
 
 
 class EarlyAnswer:
-    """The answer of a search that has to end before K-means has: it is labelled only once.
-
-    The ``solution`` is None if the search needed none.
-    """
+    """The answer of a search that has to end before K-means has: it is labelled only once."""
 
     def __init__(
         self,

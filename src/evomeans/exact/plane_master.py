@@ -133,10 +133,7 @@ def together(n: int, clusters: Sequence[Members], shares: FloatArray) -> FloatAr
 
 
 class _Program:
-    """The matrix A of the program: columns of clusters, and of groups that are left uncovered.
-
-    Row n holds -1 for clusters; leaving a group out does not count as one.
-    """
+    """The matrix A; its last row holds -1 for clusters, and 0 for groups left uncovered."""
 
     def __init__(self, clusters: Sequence[Members], n: int) -> None:
         self.members = np.concatenate([*clusters, np.arange(n, dtype=np.int32)])

@@ -123,19 +123,12 @@ class PriceStart:
         shares, clusters = [], []
         for share, old in zip(self.solution.shares, self.clusters, strict=True):
             new, counts = np.unique(groups[old], return_counts=True)
-            if np.array_equal(counts, sizes[new]) and allows(after, new):
+            is_whole = np.array_equal(counts, sizes[new])
+            if is_whole and not any(a in new and b in new for a, b in after.pairs):
                 shares.append(share)
                 clusters.append(new.astype(np.int32))
         solution = replace(self.solution, prices=prices, shares=np.array(shares))
         return PriceStart(solution, clusters)
-
-
-def allows(case: PlaneCase, groups: Integers) -> bool:
-    """Whether these groups may share a cluster."""
-    if not case.pairs:
-        return True
-    chosen = set(groups.tolist())
-    return not any(a in chosen and b in chosen for a, b in case.pairs)
 
 
 def first_start(case: PlaneCase, labels: Integers) -> PriceStart:

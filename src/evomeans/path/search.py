@@ -61,11 +61,7 @@ class Taught:
 
 
 class Grown(Taught):
-    """Solutions with more centres: the cluster whose division gains most is divided.
-
-    What a division gains is measured on some thousand samples that the engine hands out, so that
-    every engine can do it.
-    """
+    """Solutions with more centres: the cluster is divided that gains most on some samples."""
 
     name: ClassVar[str] = "grown"
 

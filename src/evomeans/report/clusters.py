@@ -120,17 +120,14 @@ def cluster_words(telling: Sequence[tuple[str, float]]) -> str:
     for name, value in list(telling)[:NAMED]:
         if abs(value) >= CLEAR:
             side = "high" if value > 0 else "low"
-            levels[f"very {side}" if abs(value) >= STRONG else side].append(shortened(name))
+            # A long name must leave room for others.
+            shown = name if len(name) <= 40 else name[:39] + "…"
+            levels[f"very {side}" if abs(value) >= STRONG else side].append(shown)
     parts = [f"{level} {listed(names)}" for level, names in levels.items() if names]
     if not parts:
         return "Close to the average in all columns."
     text = ", ".join(parts)
     return f"{text[0].upper()}{text[1:]}."
-
-
-def shortened(name: str) -> str:
-    """Return a name that leaves room for others."""
-    return name if len(name) <= 40 else name[:39] + "…"
 
 
 COLUMNS = 24

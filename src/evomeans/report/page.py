@@ -174,10 +174,7 @@ def new_axes(size: tuple[float, float]) -> Axes:
 
 
 def as_svg(ax: Axes, label: str, own_width: bool = False) -> str:
-    """Write a figure as an element of the page, which allows no styles but its own.
-
-    It is as wide as its place in the page, unless it has a width of its own.
-    """
+    """Write a figure as an element of the page, as wide as its place unless it has a width."""
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 

@@ -158,6 +158,9 @@ def _model(archive: Archive) -> StoredModel:
 
         certificate = certificate_from_meta(Archive(archive.mapping("certificate"), {}))
     n_features = d if is_plain else archive.integer("n_features_in", 1)
+    names = archive.field("feature_names", "list[str] | None")
+    if names is not None and len(names) != n_features:
+        raise ArchiveError(f"it names {len(names)} features, but has {n_features}")
     numbers = {} if is_plain else archive.mapping("fitted")
     for name in numbers:
         # Whole numbers stay what they are.
@@ -166,7 +169,7 @@ def _model(archive: Archive) -> StoredModel:
         parameters=archive.mapping("parameters"),
         init=archive.array("init", "float64", (None, None, None)) if has_init else None,
         frame=_frame(archive, centers),
-        feature_names_in=_feature_names(archive, n_features),
+        feature_names_in=None if names is None else np.array(names, dtype=object),
         cluster_centers=centers,
         labels=labels,
         inertia=archive.number("inertia"),
@@ -187,15 +190,6 @@ def _model(archive: Archive) -> StoredModel:
             for name in fitted
         },
     )
-
-
-def _feature_names(archive: Archive, n_features: int) -> NDArray[Any] | None:
-    names = archive.field("feature_names", "list[str] | None")
-    if names is None:
-        return None
-    if len(names) != n_features:
-        raise ArchiveError(f"it names {len(names)} features, but has {n_features}")
-    return np.array(names, dtype=object)
 
 
 def _frame(archive: Archive, centers: NDArray[Any]) -> Frame:

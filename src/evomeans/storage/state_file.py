@@ -100,7 +100,14 @@ class StateFile(ABC, Generic[State]):
     def _read(self, state: State) -> State:
         try:
             archive = read_archive(self.path, self.format, self.version)
-            check_version(archive, self.version)
+            number = archive.meta["version"]
+            if number < self.version:
+                # Only the same version continues a search with the same bits.
+                raise ArchiveError(
+                    f"it has version {number} of the format, and this evomeans continues version "
+                    f"{self.version} only. Finish the search with the evomeans that wrote it, "
+                    f"{ascii(archive.meta.get('evomeans'))[:40]}, or begin anew"
+                )
             check_problem(archive, self.problem, self.seed)
             return self.restored(archive, state)
         except ArchiveError as error:
@@ -150,17 +157,6 @@ def check_problem(archive: Archive, problem: Problem, seed: int | None) -> None:
             differences.append(f"{name[:40]} {'differs' if is_digest else how}")
     if differences:
         raise ArchiveError(f"it is of another search; {', '.join(differences)}")
-
-
-def check_version(archive: Archive, expected: int) -> None:
-    """Refuse older formats: a search continues with the same bits only in the same version."""
-    number = archive.meta["version"]
-    if number < expected:
-        raise ArchiveError(
-            f"it has version {number} of the format, and this evomeans continues version "
-            f"{expected} only. Finish the search with the evomeans that wrote it, "
-            f"{ascii(archive.meta.get('evomeans'))[:40]}, or begin anew"
-        )
 
 
 def describe_problem(
