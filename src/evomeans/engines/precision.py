@@ -65,11 +65,7 @@ FEW_COLUMNS = 16
 
 
 class Extremes(NamedTuple):
-    """What decides about lost samples, in data units.
-
-    ``low`` and ``high`` (d,) are the ends of the columns, ``lightest`` is the smallest weight but
-    zero, and ``heaviest`` the largest.
-    """
+    """What decides about lost samples: ends of columns, in data units, and of nonzero weights."""
 
     low: NDArray[Any]
     high: NDArray[Any]

@@ -37,12 +37,7 @@ from evomeans.typing import Flags, FloatArray
 
 
 class ReferenceEngine(DrawnCenters, OneAtATime):
-    """Dense samples, brute force, one thread.
-
-    * ``X`` (n, d): samples in data units.
-    * ``sample_weight`` (n,): non-negative, not all zero.
-    * ``frame``: the frame to work in, by default the one around ``X``.
-    """
+    """Dense samples, brute force, one thread."""
 
     batch = 1
     most_sampled = sys.maxsize

@@ -54,10 +54,8 @@ class Drawing:
     ) -> tuple[NDArray[np.intp], FloatArray]:
         """Return the rows of a block that are taken, numbered within it, and their weights.
 
-        * ``costs`` (n_rows,): w‖x − c‖² of each row. None if there are no centres.
-        * ``weights`` (n_rows,): None for equal weights.
-        * ``total_weight``: of all blocks.
-        * ``n_rows`` and ``first``: rows of the block, and the number of its first one among all.
+        ``costs`` are w‖x − c‖² of each row, None if there are no centres. ``total_weight`` is that
+        of all blocks, and ``first`` the number of the first row among all.
         """
         rows: list[Any] = []
         taken: list[Any] = []

@@ -179,12 +179,8 @@ NEARLY_IMPROVED = 1.0 - 1e-6
 class SphericalEngine(ModelEngine):
     """Samples as directions; centres are directions too, those of the sums of their samples.
 
-    The objective is Σ w(1 − cos) over the samples and the centres of their clusters.
-
-    * ``X`` (n, d) or CSR matrix of float32 or float64: samples, of any length. Sparse ones are
-      never made dense.
-    * ``sample_weight`` (n,)
-    * ``n_jobs``: refinements at a time.
+    The objective is Σ w(1 − cos) over the samples and the centres of their clusters. Samples ``X``
+    have any length; sparse ones are never made dense.
     """
 
     def __init__(self, X: Any, sample_weight: FloatArray | None, *, n_jobs: int = 1) -> None:

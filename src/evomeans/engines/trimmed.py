@@ -193,10 +193,7 @@ class Trimming(NamedTuple):
 class TrimmedEngine(ModelEngine):
     """Dense samples, of which a given weight is left out: that of those farthest from centres.
 
-    * ``X`` (n, d): samples in data units.
-    * ``sample_weight`` (n,)
-    * ``trimmed``: the weight to leave out. The last sample may be left out in part.
-    * ``n_jobs``: refinements at a time.
+    ``trimmed`` is the weight to leave out. The last sample may be left out in part.
     """
 
     def __init__(

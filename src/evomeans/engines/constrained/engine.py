@@ -62,12 +62,8 @@ class ConstrainedEngine(ModelEngine):
     order of regret. All others are assigned at the least total cost. Wherever items are placed,
     moves and exchanges follow that keep every constraint.
 
-    * ``groups``: the items, in data units.
-    * ``links``: of the samples.
-    * ``low`` and ``high`` (k,): how many samples clusters must and may have.
-    * ``n_jobs``: refinements at a time.
-
-    Raises an InfeasibleError if no clustering satisfies all constraints.
+    Clusters must and may have ``low`` and ``high`` (k,) samples. Raises an InfeasibleError if no
+    clustering satisfies all constraints.
     """
 
     def __init__(

@@ -122,8 +122,8 @@ def soft_pairs(links: Links, of_sample: Integers) -> tuple[Integers, FloatArray,
     A cannot-link costs its penalty together. A must-link costs its penalty anyway, and gives it
     back together.
 
-    Returns pairs (p, 2) of different items, what each pair costs together, negative for must-links,
-    and what is paid anyway: for must-links, and for cannot-links within groups.
+    Returns pairs of different items, what each costs together, negative for must-links, and what is
+    paid anyway: for must-links, and for cannot-links within groups.
     """
     is_must, is_cannot = np.isfinite(links.must_penalties), np.isfinite(links.cannot_penalties)
     pairs = of_sample[np.concatenate([links.must[is_must], links.cannot[is_cannot]])]

@@ -48,9 +48,8 @@ def neighbour_order(
 ) -> NDArray[np.uint32]:
     """Return the rows of ``X`` in an order in which runs of ``width`` rows are neighbours.
 
-    * ``X`` (n, d) or CSR matrix: the squares of its values must not overflow.
-    * ``n_jobs``: threads at most; the order does not depend on it.
-    * ``check``: called from time to time; it raises an error if the order is not needed any more.
+    Squares of values must not overflow. The order does not depend on the number of threads.
+    ``check`` is called from time to time; it raises an error if the order is not needed any more.
     """
     is_dense = isinstance(X, np.ndarray)
     points = sketch(X, check) if not is_dense else leading(X, check) if is_wide(X) else X
@@ -275,11 +274,7 @@ ROWS_AT_A_TIME = 2**17
 
 
 class Tree(NamedTuple):
-    """Hyperplanes, the children of node i being 2i + 1 and 2i + 2.
-
-    * ``directions`` (nodes, d)
-    * ``thresholds`` (nodes,): samples at least this far along the direction go to the right.
-    """
+    """Hyperplanes: samples at least so far along the direction of node i go right, to 2i + 2."""
 
     directions: FloatArray
     thresholds: FloatArray

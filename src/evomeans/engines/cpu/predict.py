@@ -119,12 +119,9 @@ def label_narrow(
     Matrix products of few features are slow. Here samples lie side by side, feature by feature, and
     one centre after the other is multiplied with all of them.
 
-    * ``X``, ``scale``, ``shift`` and ``middle``: as in :func:`set_offsets`.
-    * ``points`` (d, k): −2c of the centres.
-    * ``columns`` (d, TOGETHER), ``squares`` (TOGETHER,) and ``products`` (k, TOGETHER): working
-      memory.
-    * ``levels``, ``longest``, ``roundoff``, ``underflow``, ``far``, ``nothing``, ``best``,
-      ``second``, ``closest`` and ``labels``: as in :func:`label_clear`.
+    The ``points`` (d, k) are −2c of the centres; ``columns`` (d, TOGETHER), ``squares`` (TOGETHER,)
+    and ``products`` (k, TOGETHER) are working memory. The other arguments are those of
+    :func:`set_offsets` and :func:`label_clear`.
     """
     n_features, k = points.shape
     for first in range(0, X.shape[0], TOGETHER):

@@ -57,9 +57,8 @@ def encode_samples(
 ) -> Samples:
     """Transform samples into the frame, sort them into tiles, and compute what refinements need.
 
-    * ``in_order``: whether to sort neighbours together first.
-    * ``n_jobs``: threads at most, if there are many samples.
-    * ``check``: see :func:`~evomeans.engines.cpu.order.ordered_rows`.
+    If ``in_order``, neighbours are sorted together first. For ``check`` see
+    :func:`~evomeans.engines.cpu.order.ordered_rows`.
     """
     n_samples, n_features = X.shape
     if in_order and not is_sparse(X) and n_samples >= MANY_ROWS:

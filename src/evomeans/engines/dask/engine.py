@@ -240,9 +240,7 @@ class DaskEngine(PlainKMeans):
     batch. Results have the same bits for any number of workers and threads: they depend on the
     samples and on how these are divided into blocks.
 
-    * ``X`` (n, d), of Dask: samples in data units, all columns in one chunk, chunk sizes known.
-    * ``sample_weight`` (n,), of Dask: in the same chunks. None for equal weights.
-    * ``frame``: the frame to work in, by default the one around ``X``.
+    * ``X`` and ``sample_weight``: in the same chunks, of known sizes, with all columns in one.
     * ``runner``: where tasks run; by default the current client, else Dask's local scheduler.
     * ``n_jobs``: threads of engines over some of the samples, which are in this process.
 
