@@ -9,6 +9,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Self
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from evomeans.engines import is_dask, prepare_kernels
 from evomeans.engines.protocol import Ability, Refinement
@@ -106,7 +107,13 @@ class Baseline(FittedCenters):
         if attributes.get("stop_reason_") is StopReason.INTERRUPTED:
             text = f"fit was interrupted after {self.n_iter_} solutions; the best is kept."
             warnings.warn(text, RuntimeWarning, stacklevel=2)
-        self._warn_of_duplicates(solution, stacklevel=3)
+        if solution.n_distinct < self.n_clusters:
+            warnings.warn(
+                f"Number of distinct clusters ({solution.n_distinct}) found smaller than "
+                f"n_clusters ({self.n_clusters}). Possibly due to duplicate points in X.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         return self
 
     def _check_parameters(self) -> None:

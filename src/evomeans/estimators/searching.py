@@ -65,6 +65,13 @@ from evomeans.wording import (
     stop_text,
 )
 
+PAPER_FAST = {
+    "min_population": 5,
+    "max_population": 10,
+    "max_offspring": 500,
+    "n_iter_no_change": 50,
+}
+"""The paper's fast setting, for its own strategy."""
 # Offspring of a fast search at most, whatever the number of clusters, and for each of them.
 FAST_OFFSPRING, FAST_PER_CLUSTER = 40, 5
 
@@ -144,13 +151,12 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         >>> HGMeans.fast(20).max_offspring
         140
         """
-        setting: dict[str, Any] = {"min_population": 5, "max_population": 10}
-        if parameters.get("strategy") in (PAPER, PAPER.name):
-            setting |= {"max_offspring": 500, "n_iter_no_change": 50}
-        else:
+        setting: dict[str, Any] = dict(PAPER_FAST)
+        if parameters.get("strategy") not in (PAPER, PAPER.name):
             # What is not a number of clusters is left for fit to complain about.
             clusters = max(0, int(n_clusters)) if isinstance(n_clusters, Integral) else 0
             setting["max_offspring"] = FAST_OFFSPRING + FAST_PER_CLUSTER * clusters
+            del setting["n_iter_no_change"]
         return cls(n_clusters, **setting | parameters)
 
     def _is_consistent(self) -> bool:
