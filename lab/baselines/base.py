@@ -48,6 +48,21 @@ class Baseline(FittedCenters):
         What holds the samples and runs K-means, see :class:`~evomeans.HGMeans`.
     n_jobs : int, default=None
         Threads to use, as for :class:`~evomeans.HGMeans`. The result does not depend on it.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        In data units and in lexicographic order; centres that own no sample last.
+    labels_ : ndarray of shape (n_samples,), dtype int32
+        Index of the closest centre of each sample of the fit.
+    inertia_ : float
+        Weighted sum of squared distances of the samples to their closest centre.
+    n_features_in_ : int
+        Number of features of the fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if all are strings.
+    certificate_ : Certificate
+        What :meth:`certify` has proven about the last fit, once it was called.
     """
 
     n_clusters: int = 8
