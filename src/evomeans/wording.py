@@ -180,7 +180,7 @@ def levels_text(levels: Sequence[int]) -> str:
 
 
 def offspring_text(made: int, given_up: int = 0, on_samples: int = 0) -> str:
-    """Count the offspring of a search: on all rows, those of them given up early, on samples."""
+    """Say how many offspring a search made on all rows and on samples, and how many it gave up."""
     text = f"{made:,} offspring"
     if given_up:
         text += f" ({given_up:,} given up early)"

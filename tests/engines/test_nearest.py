@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from evomeans import HGMeans
 from evomeans.engines import Order, nearest
@@ -229,3 +230,22 @@ def test_few_samples_without_ties_need_no_compiler():
         "assert 'numba' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_matrix_products_use_one_thread_each(blocks, monkeypatch, n_threads) -> None:
+    """Those of a library would stay busy for a while after a single product."""
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    counts = set()
+    products = nearest.Scorer._products_by_center
+
+    def counted(scorer, block):
+        libraries = threadpool_info()
+        counts.update(one["num_threads"] for one in libraries if one["user_api"] == "blas")
+        return products(scorer, block)
+
+    monkeypatch.setattr(nearest.Scorer, "_products_by_center", counted)
+    monkeypatch.setattr(nearest.Scorer, "_is_narrow", lambda _: False)
+    with threadpool_limits(2, "blas"):
+        nearest.labels(X, X[:4], Frame.spanning(X.min(axis=0), X.max(axis=0), len(X)), n_threads)
+    assert counts == {1}

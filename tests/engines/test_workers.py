@@ -68,6 +68,20 @@ def test_nothing_is_done_before_it_is_asked_for(count, at_once) -> None:
         assert done == [1]
 
 
+def test_one_thread_does_all_long_jobs_that_no_worker_has(monkeypatch) -> None:
+    """Where they are waited for with a limit; threads of their own would find cold caches."""
+    monkeypatch.setattr(Shared, "takes_long", lambda *_: True)
+    found = set()
+    with Workers(Shared(), 2, 1).at_work() as workers:
+        for _ in range(5):
+            task = workers.hand_out(lambda _: threading.get_ident())
+            while not workers.is_done(task, 0.01):
+                pass
+            found.add(workers.result(task))
+    assert len(found) == 1
+    assert threading.get_ident() not in found
+
+
 def test_what_is_dropped_ends_soon_and_what_has_not_begun_never_begins() -> None:
     engine, both_run, ended = Shared(), threading.Barrier(3, timeout=10.0), []
 

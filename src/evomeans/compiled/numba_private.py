@@ -19,16 +19,19 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 # What types and intrinsics of our own are made of; Numba's own guides to extending it use these.
-from llvmlite import ir as ir  # instructions and types of LLVM
+from llvmlite import ir  # instructions and types of LLVM
 from numba import types
-from numba.core import cgutils as cgutils  # memory of functions, and tuples in them
-from numba.core.typing import templates
+from numba.core import cgutils  # memory of functions, and tuples in them
+from numba.core.typing.templates import (
+    AbstractTemplate,  # what an operator means for a type of our own
+    AttributeTemplate,  # which attributes it has
+    infer_global,  # declares such an operator
+    signature,  # types of such a call
+)
 from numba.extending import intrinsic
 
-# What an operator means for a type of our own, and which attributes it has; what declares such an
-# operator, and the types of such a call.
-AbstractTemplate, AttributeTemplate = templates.AbstractTemplate, templates.AttributeTemplate
-infer_global, signature = templates.infer_global, templates.signature
+# What is passed on; all else is defined here.
+__all__ = ["AbstractTemplate", "AttributeTemplate", "cgutils", "infer_global", "ir", "signature"]
 
 # What the compiler of our own is made of. A Numba without one of them is used the plain way.
 MISSING: str | None = None

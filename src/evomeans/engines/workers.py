@@ -152,7 +152,7 @@ class Workers:
             if self._lead is None:
                 return True
             self._handed_out.add(task)
-            if not any(queue is self._lead_queue for _, queue in self._threads):
+            if len(self._threads) == len(self._engines):
                 self._start(self._lead, self._lead_queue, "evomeans lead")
             self._lead_queue.put(task)
         return task.wait(timeout)
@@ -206,7 +206,7 @@ class Workers:
             self._threads.clear()
 
     def _start(self, engine: Engine, queue: Queue, name: str) -> None:
-        """Let a thread do what comes from a queue; it keeps to its core and to what is cached."""
+        """Let a thread do what comes from a queue: new ones for every task find cold caches."""
         thread = Thread(target=work, args=[engine, queue], name=name)
         self._threads.append((thread, queue))
         thread.start()

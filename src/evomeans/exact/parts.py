@@ -88,7 +88,7 @@ def anticlusters(
 
 
 def halved(offsets: FloatArray, most: int, multiple: int = 1) -> Iterator[Integers]:
-    """Halve points along their longest axis again and again, until at most so many are left.
+    """Halve points along their longest axis again and again, until none has more than ``most``.
 
     First halves are of a multiple of some number of points.
     """

@@ -76,7 +76,7 @@ COLORS = {
 """Name of a CSS variable, and its value in light and in dark."""
 
 VARIABLES = {light.lower(): f"var(--{name})" for name, (light, _) in COLORS.items()}
-"""What stands for a colour of the plots, so that they follow the page."""
+"""CSS variables that replace the colours of plots, which then follow the page."""
 
 
 def theme_css() -> str:

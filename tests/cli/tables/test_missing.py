@@ -137,7 +137,7 @@ def test_mean_zero_and_deviation_one(X, weights):
 
 @pytest.mark.parametrize("value", [0.1, 1e300, -3.7e-5, 123456789.123])
 def test_constant_columns_stay_finite(value):
-    """The rounding of a mean is no deviation."""
+    """A deviation that comes from rounding the mean counts as none."""
     scaling = Standardization.of(np.full((1001, 1), value), None, "a")
     assert scaling.scale == (1.0,)
     np.testing.assert_allclose(scaling.apply(np.full((3, 1), value)), 0.0, atol=abs(value) * 1e-12)

@@ -148,6 +148,6 @@ class Memory:
                 return
             _, solution, size = kept
             self._bytes -= size
-            # Two at least: one for the next child, and one for whoever it replaces.
+            # Two at least: one for the next child, and one for the solution it replaces.
             if len(self._free) < 2 or self._bytes + size * (len(self._free) + 1) <= self.budget:
                 self._free.append(solution)

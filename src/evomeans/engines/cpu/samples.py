@@ -94,9 +94,13 @@ def encode_samples(
         roundoff = (n_features + 8) * UNIT
     if not extents.max(initial=0.0) < LARGEST:
         raise ValueError("The samples lie far outside of the frame they are to be held in.")
-    numbers = weight_unit(weights), np.float32(roundoff)
-    sums = column_scales(extents, weights, bits), float(2**bits)
-    return Samples(rows, order, places, weights, tiles, middles, squares, radii, *numbers, *sums)
+    return Samples(
+        *(rows, order, places, weights, tiles, middles, squares, radii),
+        weight_unit=weight_unit(weights),
+        roundoff=np.float32(roundoff),
+        scales=column_scales(extents, weights, bits),
+        limb=float(2**bits),
+    )
 
 
 def weight_unit(weights: FloatArray) -> float:
@@ -253,9 +257,6 @@ def can_move_singles(X: Any) -> bool:
 
 class DeferredSamples:
     """Samples that are prepared when they are first needed. Workers share one of these.
-
-    To put rows into order takes as long as dozens of looks at all of them. It is worthwhile for
-    K-means, but not for drawing a sample, nor for the labels of an answer when time is up.
 
     * ``prepare``: returns the samples, neighbours put together if its argument ``in_order`` says
       so. It calls its argument ``check`` from time to time, which raises Abandoned to end the

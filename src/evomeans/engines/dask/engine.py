@@ -203,7 +203,7 @@ def positions(
     blocks = wheel_stops(cumulated, targets, np.flatnonzero(weights)[-1])
     rests = targets - (cumulated - weights)[blocks]
     if survey.equal_weights:
-        # Equal weights count rows: what rounding has left of a target is no row.
+        # Equal weights count rows: less than a row is left by rounding only.
         rests = np.minimum(rests.astype(np.int64), survey.sizes[blocks] - 1)
     picks: dict[int, list[Any]] = {}
     order = []
