@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 
+from evomeans.engines.base import CountingSamples
 from evomeans.kernels import matching
 from evomeans.search.crossover import (
     Breeding,
@@ -42,6 +43,8 @@ def parents(draw, max_k: int = 6):
     return first, second, coins
 
 
+# Merges like most engines, and does nothing else.
+MERGING = CountingSamples()
 both_costs = pytest.mark.parametrize("squared", [False, True], ids=["distance", "squares"])
 
 
@@ -51,7 +54,7 @@ def individual(centers, weights=None) -> Individual:
     return Individual(np.array(centers, dtype=float), 1.0, weights, 0.5)
 
 
-def breeding(coins=(), engine=None) -> Breeding:
+def breeding(coins=(), engine=MERGING) -> Breeding:
     """Return what crossovers may use; those tested here draw no further numbers."""
     return Breeding(engine, np.asarray(coins, dtype=float), 0.5)
 

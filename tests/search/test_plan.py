@@ -197,5 +197,5 @@ def test_noisy_clusters_are_divided_where_swaps_cannot_do_it() -> None:
 def test_an_engine_of_rounds_and_a_patience_that_is_given_have_no_small_populations() -> None:
     """Fewer founders would not save a round; a patience of the user's own is kept as it is."""
     settings = SearchSettings(strategy=DEEP, patience=7)
-    rules = plan(settings, Facts(ALL, 1000, 2, batch=8), 10, VERY_NOISY).rules
+    rules = plan(settings, Facts(ALL, 1000, 2, batch=8, round_size=8), 10, VERY_NOISY).rules
     assert (rules.n_founders, rules.patience.after(3, n_agreeing=2)) == (20, 7)

@@ -31,7 +31,8 @@ from evomeans.engines.protocol import (
 )
 from evomeans.engines.rules import BETTER, split_mixture
 from evomeans.engines.sampling import WeightedDraw, roulette
-from evomeans.typing import FloatArray, Labels
+from evomeans.kernels.merging import pnn_merge
+from evomeans.typing import FloatArray, Indices, Integers, Labels
 
 
 def total_weights(labels: Labels, weights: FloatArray | None, n_clusters: int) -> FloatArray:
@@ -54,6 +55,16 @@ class CountingSamples:
         raise NotImplementedError(f"{type(self).__name__} has no answer to this.")
 
     projected = means = subsample = seed = better_parts = _refuse
+
+    def round_size(self, n_clusters: int) -> int:
+        """Make a whole batch in a round."""
+        return self.batch  # type: ignore[attr-defined,no-any-return]
+
+    def merge(
+        self, centers: FloatArray, weights: FloatArray, k: int, stop: Integers | None = None
+    ) -> tuple[FloatArray, FloatArray, Indices]:
+        """Merge clusters by Ward's method."""
+        return pnn_merge(centers, weights, k, stop)
 
     def offspring(self, order: Order, ways: Sequence[Way]) -> Refinement | None:
         """Leave crossovers to the search."""

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.frame import Frame
-from evomeans.typing import Flags, FloatArray, Integers, Labels
+from evomeans.typing import Flags, FloatArray, Indices, Integers, Labels
 
 if TYPE_CHECKING:
     from evomeans.engines.sampling import Drawing
@@ -302,6 +302,12 @@ class Engine(Protocol):
     def batch(self) -> int:
         """How many starts the engine refines together for best speed."""
 
+    def round_size(self, n_clusters: int) -> int:
+        """Return how many solutions to make in a round.
+
+        It is ``batch``, or less where a few solutions keep the engine busy for long.
+        """
+
     @property
     def n_jobs(self) -> int:
         """How many threads of this process it may use."""
@@ -416,6 +422,15 @@ class Engine(Protocol):
         closest centre drawn before. ``quantiles`` are the uniform numbers of the draws, of shape
         (k,), or (k, t) to draw t candidates for each centre but the first and to take the one that
         lowers Σ wD² most.
+        """
+
+    def merge(
+        self, centers: FloatArray, weights: FloatArray, k: int, stop: Integers | None = None
+    ) -> tuple[FloatArray, FloatArray, Indices]:
+        """Merge clusters pairwise until k are left.
+
+        The result is that of :func:`~evomeans.kernels.merging.pnn_merge`, or nearly so if there are
+        thousands.
         """
 
     def better_parts(

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.protocol import Abandonable, Abandoned, Ability, Engine, Way
-from evomeans.kernels.merging import pnn_merge
 from evomeans.search.population import Individual
 from evomeans.typing import FloatArray, Integers
 
@@ -199,7 +198,7 @@ def merging_crossover(first: Individual, second: Individual, breeding: Breeding)
     k = len(first.centers)
     both = np.concatenate([first.centers, second.centers])
     weights = np.concatenate([first.cluster_weights, second.cluster_weights])
-    merged, _, origins = pnn_merge(both, weights, k, breeding.stop)
+    merged, _, origins = breeding.engine.merge(both, weights, k, breeding.stop)
     breeding.check_stop()
     places = np.empty(k, dtype=np.intp)
     own = origins < k

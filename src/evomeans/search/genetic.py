@@ -121,7 +121,7 @@ def solve(
     keeper = keeper or KeepNothing()
     if levels is None:
         levels = level_sizes(settings, engine.n_samples, n_clusters, engine.most_sampled)
-    rules = plan(settings, Facts.of(engine), n_clusters, 0.0).rules
+    rules = plan(settings, Facts.of(engine, n_clusters), n_clusters, 0.0).rules
     state = SearchState.beginning(rng, rules, initial)
     with (
         DeferredInterrupt() if interrupt is None else nullcontext(interrupt) as interrupt,

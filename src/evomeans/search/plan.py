@@ -17,7 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from evomeans.engines.protocol import Ability, Engine, LocalSearch
-from evomeans.search.crossover import Crossing, squares_between
+from evomeans.kernels import MOST_EXACT
+from evomeans.search.crossover import Crossing, merging_crossover, squares_between
 from evomeans.search.founding import Founding, KMeansPlusPlus
 from evomeans.search.levels import SWAPPED_BELOW, wait_of_sampled
 from evomeans.search.population import Individual, PopulationRules
@@ -48,11 +49,18 @@ class Facts(NamedTuple):
     n_samples: int
     n_features: int
     batch: int = 1
+    round_size: int = 1
 
     @classmethod
-    def of(cls, engine: Engine) -> Facts:
-        """Return the facts of an engine."""
-        return cls(engine.abilities, engine.n_samples, len(engine.frame.shift), engine.batch)
+    def of(cls, engine: Engine, n_clusters: int) -> Facts:
+        """Return the facts of an engine, and how many solutions it makes in a round."""
+        sizes = engine.batch, engine.round_size(n_clusters)
+        return cls(engine.abilities, engine.n_samples, len(engine.frame.shift), *sizes)
+
+    @property
+    def has_small_rounds(self) -> bool:
+        """Whether solutions take so long that rounds are small."""
+        return self.round_size < self.batch
 
 
 @dataclass(frozen=True)
@@ -135,13 +143,21 @@ def plan(settings: SearchSettings, facts: Facts, n_clusters: int, spacing: float
     share = strategy.swaps_up_to / per_cluster
     # With larger clusters fewer, so that they take no longer than a run of K-means.
     first_swaps = strategy.first_swaps * n_clusters * min(1.0, FIRST_SHARE * share)
+    founding = tuple(one for one in strategy.founding if one.needs <= abilities)
+    crossovers = tuple(
+        one
+        for one in strategy.crossovers
+        if one.needs <= abilities and size <= one.up_to and one.share > 0.0
+    )
+    if facts.has_small_rounds and n_clusters > MOST_EXACT:
+        # Random samples first: k-means++ takes longer and ends no lower. Merging takes the place of
+        # matching, which takes as long as a refinement or longer.
+        founding = founding[::-1]
+        merging = [one for one in crossovers if one.crossover is merging_crossover]
+        crossovers = tuple(replace(one, share=1.0) for one in merging) or crossovers
     planned = Plan(
-        founding=tuple(one for one in strategy.founding if one.needs <= abilities),
-        crossovers=tuple(
-            one
-            for one in strategy.crossovers
-            if one.needs <= abilities and size <= one.up_to and one.share > 0.0
-        ),
+        founding=founding,
+        crossovers=crossovers,
         single_moves=strategy.single_moves and moves,
         momentum=Ability.MOMENTUM in abilities and is_slow,
         divides=not can_swap and is_lonely,
@@ -172,20 +188,25 @@ def rules_for(
 ) -> PopulationRules:
     """Return the parameters of populations; those of noisy clusters are small.
 
-    An engine that refines many together would gain nothing by fewer founders.
+    An engine that refines many together would gain nothing by fewer founders, unless solutions take
+    so long that its rounds are small.
     """
     strategy, n_founders = settings.strategy, settings.max_population
+    sizes = settings.min_population, settings.max_population
+    few = min(n_founders, strategy.noisy_founders)
     if is_noisy and facts.batch == 1:
-        n_founders = min(n_founders, strategy.noisy_founders)
+        n_founders = few
+    elif facts.has_small_rounds and strategy.noisy_up_to > 0.0:
+        n_founders = min(n_founders, max(few, facts.round_size))
+        sizes = min(sizes[0], n_founders), min(sizes[1], 2 * n_founders)
     patience = replace(
         settings.patience_for(n_clusters),
         after_sample=wait_of_sampled(settings, n_clusters, facts.n_samples),
     )
     if is_noisy and settings.patience is None:
         patience = replace(patience, factor=strategy.noisy_patience, is_shared=True)
-    sizes = settings.min_population, settings.max_population, n_founders
     operators = strategy.selection, strategy.survival
-    return PopulationRules(*sizes, *operators, strategy.tolerance, patience)
+    return PopulationRules(*sizes, n_founders, *operators, strategy.tolerance, patience)
 
 
 def most_swaps(strategy: Strategy, n_clusters: int) -> int:

@@ -65,7 +65,7 @@ class Search:
         self.has_ended = False
         # Whether a solution is finished, which tells of the clusters.
         self._has_learned = any(record.n_iter for record in state.history)
-        self.facts = Facts.of(engine)
+        self.facts = Facts.of(engine, n_clusters)
         self._plan()
 
     def _plan(self) -> None:
@@ -111,7 +111,10 @@ class Search:
 
     def found(self, due: int) -> list[Order]:
         """Order founders of a population, of which ``due`` are still to be begun."""
-        places = range(due, max(0, due - self.engine.batch), -1)
+        # Where solutions take long, the first one is an early answer.
+        is_alone = self.state.best is None and self.facts.has_small_rounds
+        most = 1 if is_alone else self.facts.round_size
+        places = range(due, max(0, due - most), -1)
         return [self._founder(place) for place in places]
 
     def _founder(self, place: int) -> Order:
@@ -135,8 +138,8 @@ class Search:
         return replace(order, founding=founding, numbers=numbers)
 
     def select(self) -> list[Order]:
-        """Select parents, and order as many offspring as the engine refines together."""
-        return [self._offspring() for _ in range(self.engine.batch)]
+        """Select parents, and order a round of offspring."""
+        return [self._offspring() for _ in range(self.facts.round_size)]
 
     def _offspring(self) -> Order:
         k, plan, population, rng = self.n_clusters, self.plan, self.state.population, self.state.rng

@@ -58,7 +58,7 @@ class SearchState:
         cls, rng: np.random.Generator, rules: PopulationRules, initial: Sequence[FloatArray]
     ) -> SearchState:
         """Return the state of a search that has made nothing yet."""
-        return cls(rng, Population(rules, max(rules.max_size, len(initial))), list(initial))
+        return cls(rng, Population(rules, max(rules.n_founders, len(initial))), list(initial))
 
     @property
     def n_made(self) -> int:

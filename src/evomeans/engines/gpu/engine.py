@@ -19,6 +19,7 @@ from evomeans.engines.frame import Frame
 from evomeans.engines.gpu import chosen_device
 from evomeans.engines.gpu.batch import Batch, DeviceMemory, Lloyd
 from evomeans.engines.gpu.course import BatchRefining
+from evomeans.engines.gpu.merging import merge_many
 from evomeans.engines.gpu.samples import (
     ChosenRows,
     DeviceSamples,
@@ -29,11 +30,15 @@ from evomeans.engines.gpu.samples import (
 )
 from evomeans.engines.protocol import Abandoned, Ability, Order, Refinement, require_abilities
 from evomeans.engines.sampling import Drawing, WeightedDraw
-from evomeans.typing import FloatArray
+from evomeans.kernels import MOST_EXACT
+from evomeans.typing import FloatArray, Indices, Integers
 
 # Products of an assignment from which on a sample is searched on the device. The CPU engine has
 # more operators, but a solution of this size takes a hundred times as long there.
 WORTH_A_DEVICE = 20_000_000
+# Products of samples, clusters and features that keep the device busy for milliseconds: more
+# solutions in a round would only delay the next parents. And the smallest round.
+PRODUCTS_OF_A_ROUND, SMALLEST_ROUND = 2**39, 4
 # Rows from which on momentum pays: the host looks at the centres after every iteration then, which
 # takes as long as an iteration on fewer rows.
 MANY_ROWS_ON_DEVICE = 500_000
@@ -54,9 +59,9 @@ class GpuEngine(PlainKMeans):
     * ``frame``: the frame to work in, by default the one around ``X``; chosen rows have theirs.
     * ``device``: "cuda", "cuda:1" or "cpu", by default what
       :func:`~evomeans.engines.gpu.chosen_device` says.
-    * ``batch``: how many solutions the search makes in a round. It decides about the course of a
-      search; how many are refined together follows from the memory of the device, which decides
-      nothing.
+    * ``batch``: how many solutions the search makes in a round, or fewer where they take long. It
+      decides about the course of a search; how many are refined together follows from the memory of
+      the device, which decides nothing.
     * ``n_jobs``: threads that copy samples, and threads of engines over some of them on the CPU.
     * ``searching``: whether there will be refinements, or only assignments, which need less room.
     * ``memory_budget``: bytes for what is kept of refined solutions, by default a quarter of the
@@ -125,6 +130,11 @@ class GpuEngine(PlainKMeans):
 
         return triton_ops
 
+    def round_size(self, n_clusters: int) -> int:
+        """Return how many solutions to make in a round; so many are refined together at most."""
+        enough: int = PRODUCTS_OF_A_ROUND // (self.n_samples * self.n_features * n_clusters)
+        return min(self.batch, max(SMALLEST_ROUND, enough))
+
     def samples_at(self, quantiles: FloatArray) -> FloatArray:
         """Rows at quantiles of the cumulated weight."""
         rows = self.samples.rows[torch.from_numpy(self._draw.rows(quantiles)).to(self.device)]
@@ -152,7 +162,8 @@ class GpuEngine(PlainKMeans):
         require_abilities(starts, self.abilities, "GPU")
         results: list[Refinement] = []
         while len(results) < len(starts):
-            part = starts[len(results) : len(results) + self.together]
+            together = min(self.together, self.round_size(len(starts[0].centers)))
+            part = starts[len(results) : len(results) + together]
             try:
                 with self._on_this_device():
                     results += self._refine(part)
@@ -192,6 +203,17 @@ class GpuEngine(PlainKMeans):
             found.append(Refinement(centers, inertia, level.weights.copy(), n_iter[slot], handle))
         return found
 
+    def merge(
+        self, centers: FloatArray, weights: FloatArray, k: int, stop: Integers | None = None
+    ) -> tuple[FloatArray, FloatArray, Indices]:
+        """Merge clusters by Ward's method, on the device if there are many."""
+        if k <= MOST_EXACT or self.round_size(k) == self.batch:
+            return super().merge(centers, weights, k, stop)
+        with self._on_this_device():
+            own, totals = (torch.tensor(each, device=self.device) for each in (centers, weights))
+            merged, totals, origins = merge_many(own, totals, k, self.check_abandoned)
+            return merged.cpu().numpy(), totals.cpu().numpy(), origins.cpu().numpy()
+
     def assign(self, centers: FloatArray) -> tuple[NDArray[np.int32], float]:
         """Labels of the closest centres, and the inertia."""
         while True:
@@ -225,6 +247,6 @@ class GpuEngine(PlainKMeans):
     def _refining_of(self, n_clusters: int) -> BatchRefining:
         if self._in_use is None or self._in_use[0].k != n_clusters:
             self._in_use = None
-            batch = Batch(self.samples, n_clusters, self.together)
+            batch = Batch(self.samples, n_clusters, min(self.together, self.round_size(n_clusters)))
             self._in_use = batch, Lloyd(self.samples, batch, self._ops, self.check_abandoned)
         return BatchRefining(self.samples, *self._in_use, self._ops, self._draw)
