@@ -30,17 +30,12 @@ from evomeans.engines.precision import OVERFLOW, reaching
 from evomeans.typing import FloatArray, Indices
 
 # Scores of a block of samples, few enough for the cache, and samples of a block.
-SCORES = 2**17
+SCORES = 2**18
 FEWEST, MOST = 512, 8192
-# Samples that kernels label between two looks at those that remain unclear.
-MOST_LABELLED = 32768
 # Up to 12 features a kernel is faster than matrix products, which take 1.2 to 1.4 times as long
-# for 8 centres in 2 features.
+# for 8 centres in 2 features. It labels this many samples between two looks at the unclear ones.
 NARROW = 12
-# Samples are not centred if what would be subtracted is shorter than the centres times this, and
-# the frame differs from data units by at most this power of two. To centre them all the same would
-# take 6 to 21 % longer for 8 centres in 50 features.
-PLAIN, LARGEST_EXPONENT = 2.0, 60
+MOST_LABELLED = 32768
 # Samples farther from the middle than this, squared and in the frame, get a frame of their own.
 FAR = 1e12
 # Squares below this may have lost digits to underflow, or all of them.
@@ -63,9 +58,8 @@ class Block(NamedTuple):
 
     * ``places``: the slice or indices of ``X`` that they are.
     * ``samples`` (m, d): array in data units, or CSR matrix in the frame.
-    * ``offsets`` (m, d): the same in the frame, relative to the middle; if the scorer is plain, the
-      samples as they are.
-    * ``squares`` (m,): squared norms of the offsets, in the frame.
+    * ``offsets`` (m, d): the same in the frame, relative to the middle.
+    * ``squares`` (m,): squared norms of the offsets.
     """
 
     places: slice | Indices
@@ -74,13 +68,14 @@ class Block(NamedTuple):
     squares: NDArray[Any]
 
 
-def scorer_for(
-    X: Any, centers: FloatArray, frame: Frame, precision: np.dtype[Any], *, measuring: bool = False
-) -> Scorer:
-    """Return what compares samples such as ``X`` with the centres."""
+def scorer_for(X: Any, centers: FloatArray, frame: Frame, precision: Any = None) -> Scorer:
+    """Return what compares samples such as ``X`` with the centres, by default in their precision.
+
+    Sparse samples are always compared in double precision.
+    """
     if is_sparse(X):
-        return SparseScorer(centers, frame, np.dtype(np.float64), measuring)
-    return Scorer(centers, frame, precision, measuring)
+        return SparseScorer(centers, frame, np.float64)
+    return Scorer(centers, frame, X.dtype if precision is None else precision)
 
 
 class Scorer:
@@ -88,47 +83,28 @@ class Scorer:
 
     * ``centers`` (k, d) of float64: in the frame.
     * ``precision``: in which scores are computed.
-    * ``measuring``: whether distances will be asked for, and not only labels.
-    * ``is_plain``: whether samples are multiplied as they are. With z a sample in the frame but for
-      its shift, and s the shift plus the middle, the score is (‖c‖² + 2s·c) − 2z·c. Its error is
-      bounded as before if ‖z‖ + ‖s‖ takes the place of ‖x‖: more samples are unclear, but nothing
-      has to be written. Not where s is long compared with the centres.
+    * ``is_narrow``: whether a kernel does the work of matrix products.
     * ``is_compiled``: whether kernels are worth their compilation. They give the same labels as
       NumPy.
     """
 
     is_compiled = False
 
-    def __init__(
-        self, centers: FloatArray, frame: Frame, precision: np.dtype[Any], measuring: bool = False
-    ) -> None:
+    def __init__(self, centers: FloatArray, frame: Frame, precision: Any) -> None:
         self.centers = centers
         self.frame = frame
-        self.precision = precision
-        self.measuring = measuring
+        self.precision = np.dtype(precision)
         self.is_narrow = self._is_narrow()
         self.block_size = int(np.clip(SCORES // max(centers.shape), FEWEST, MOST))
         self.middle = self._middle().astype(precision)
         offsets = centers - self.middle
-        points, levels = -2.0 * offsets.T, np.einsum("ij,ij->i", offsets, offsets)
-        self.longest = math.sqrt(levels.max())
-        origin = np.ldexp(frame.shift, frame.exponent) + self.middle
-        away = float(np.linalg.norm(origin))
-        self.is_plain = self._may_be_plain() and away <= PLAIN * self.longest
-        if self.is_plain:
-            points, levels = np.ldexp(points, frame.exponent), levels - origin @ points
-            self.longest += away
-        self.points = points.astype(precision, order="C")
+        levels = np.einsum("ij,ij->i", offsets, offsets)
+        self.points = (-2.0 * offsets.T).astype(precision, order="C")
         self.levels = levels.astype(precision)
         # Twice the error of a score, and as much again for the direct formula.
-        self.roundoff = 2 * (centers.shape[1] + 8) * float(np.finfo(precision).eps)
-        self._bounds = self.longest, self.roundoff, UNDERFLOW
+        roundoff = 2 * (centers.shape[1] + 8) * float(np.finfo(self.precision).eps)
+        self._bounds = math.sqrt(levels.max()), roundoff, UNDERFLOW
         self._memory: dict[str, NDArray[Any]] = {}
-
-    def _may_be_plain(self) -> bool:
-        # The scale is a power of two, so the products are the same; but they must not overflow.
-        is_common = abs(self.frame.exponent) <= LARGEST_EXPONENT
-        return is_common and not (self.measuring or self.is_narrow)
 
     def _is_narrow(self) -> bool:
         return bool(self.centers.shape[1] <= NARROW)
@@ -137,32 +113,30 @@ class Scorer:
         # A few centres far away do not move a median.
         return np.median(self.centers, axis=0)
 
-    def _room(self, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    def _room(self, name: str, shape: tuple[int, ...]) -> NDArray[Any]:
         """Return memory that every block uses again.
 
         Fresh memory has to be mapped by the system page by page, which takes longer than using it.
         """
         size = math.prod(shape)
         if name not in self._memory or self._memory[name].size < size:
-            self._memory[name] = np.empty(size, dtype)
+            self._memory[name] = np.empty(size, self.precision)
         return self._memory[name][:size].reshape(shape)
 
     def reaching(self, X: Any) -> Scorer:
         """Return a scorer in a frame that is large enough for these samples."""
         frame = reaching(self.frame, *self._ends(X))
         centers = np.ldexp(self.centers, frame.exponent - self.frame.exponent)
-        return type(self)(centers, frame, self.precision, self.measuring)
+        return type(self)(centers, frame, self.precision)
 
     def _ends(self, X: Any) -> tuple[Any, Any]:
         return X.min(axis=0), X.max(axis=0)
 
     def block(self, X: Any, places: slice | Indices) -> Block:
         """Bring a few samples into the frame."""
+        offsets = self._room("offsets", X.shape)
         # What overflows is far outside, and is then given another frame.
         with np.errstate(over="ignore", invalid="ignore"):
-            if self.is_plain:
-                return self._plain_block(X, places)
-            offsets = self._room("offsets", X.shape, self.precision)
             if self.is_compiled:
                 from evomeans.engines.cpu.predict import set_offsets
 
@@ -174,60 +148,29 @@ class Scorer:
                 squares = np.einsum("ij,ij->i", offsets, offsets)
         return Block(places, X, offsets, squares)
 
-    def _plain_block(self, X: NDArray[Any], places: slice | Indices) -> Block:
-        X = as_kernels_read(X)
-        if self.is_compiled:
-            from evomeans.engines.cpu.predict import set_squares
-
-            squares = np.empty(len(X), self.precision)
-            set_squares(X, X.dtype.type(self.frame.scale), squares)
-        else:
-            scaled = X * X.dtype.type(self.frame.scale)
-            squares = np.einsum("ij,ij->i", scaled, scaled)
-        return Block(places, X, X, squares)
-
     def _rows(self, block: Block, i: Indices) -> Any:
         """Return some samples of a block in the frame."""
         return self.frame.encode(block.samples[i])
 
-    def label_clear(self, X: Any, labels: NDArray[np.int32]) -> None:
-        """Set the closest centres of samples by kernels, or UNCLEAR where scores cannot decide."""
-        if self.is_narrow:
-            self._label_narrow(X, labels)
-            return
-        # What overflows is far outside, and unclear.
-        with np.errstate(over="ignore", invalid="ignore"):
-            for first in range(0, X.shape[0], self.block_size):
-                some = slice(first, first + self.block_size)
-                block = self.block(X[some], some)
-                self._label_block(block, self._products_by_center(block), labels[some])
-
-    def _label_narrow(self, X: NDArray[Any], labels: NDArray[np.int32]) -> None:
+    def label_narrow(self, X: NDArray[Any], labels: NDArray[np.int32]) -> None:
+        """Set the closest centres of samples with few features, or UNCLEAR."""
         from evomeans.engines.cpu.predict import label_narrow
 
-        factors = self.frame.factors(X.dtype)
         centers = self.middle, self.points, self.levels, *self._bounds, FAR
-        columns = self._room("columns", (X.shape[1], TOGETHER), self.precision)
-        squares = self._room("squares", (TOGETHER,), self.precision)
-        memory = columns, squares, self._room_by_center(TOGETHER), *self._lanes()
-        arguments: list[Any] = [as_kernels_read(X), *factors, *centers, *memory, labels]
+        columns = self._room("columns", (X.shape[1] + 1, TOGETHER))
+        memory = columns[:-1], columns[-1], self._room_by_center(TOGETHER), *self._lanes()
+        samples = as_kernels_read(X), *self.frame.factors(X.dtype)
+        arguments: list[Any] = [*samples, *centers, *memory, labels]
         label_narrow(*arguments)
-
-    def _label_block(self, block: Block, products: NDArray[Any], labels: NDArray[np.int32]) -> None:
-        from evomeans.engines.cpu.predict import label_clear
-
-        scores = products, self.levels, block.squares
-        label_clear(*scores, *self._bounds, FAR, *self._lanes(), labels)
 
     def _lanes(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Return working memory of kernels, for each of the samples that they compare at a time."""
-        one, two, three, four = self._room("lanes", (4, TOGETHER), self.precision)
+        one, two, three, four = self._room("lanes", (4, TOGETHER))
         return one, two, three, four
 
     def _products(self, block: Block) -> NDArray[Any]:
         """Return −2x·c of all samples and centres, an (m, k) array."""
-        shape = len(block.squares), len(self.centers)
-        scores = self._room("scores", shape, self.precision)
+        scores = self._room("scores", (len(block.squares), len(self.centers)))
         return np.matmul(block.offsets, self.points, out=scores)
 
     def _products_by_center(self, block: Block) -> NDArray[Any]:
@@ -238,22 +181,23 @@ class Scorer:
 
     def _room_by_center(self, n_samples: int) -> NDArray[Any]:
         """Return memory for products; there are some more columns than samples."""
-        shape = len(self.centers), -(-n_samples // TOGETHER) * TOGETHER
-        return self._room("products", shape, self.precision)
+        return self._room("products", (len(self.centers), -(-n_samples // TOGETHER) * TOGETHER))
 
     def closest(self, block: Block) -> NDArray[np.int32]:
         """Return the closest centre of each sample; the lowest index on ties."""
-        products = self._products_by_center(block)
-        n_samples = len(block.squares)
+        products, n_samples = self._products_by_center(block), len(block.squares)
         labels = np.empty(n_samples, np.int32)
         if self.is_compiled:
-            self._label_block(block, products, labels)
+            from evomeans.engines.cpu.predict import label_clear
+
+            given = products, self.levels, block.squares
+            label_clear(*given, *self._bounds, FAR, *self._lanes(), labels)
         else:
+            longest, roundoff, underflow = self._bounds
             scores = products[:, :n_samples] + self.levels[:, None]
-            margins = self.roundoff * (np.sqrt(block.squares) + self.longest) ** 2 + UNDERFLOW
+            margins = roundoff * (np.sqrt(block.squares) + longest) ** 2 + underflow
             close = scores <= scores.min(axis=0) + margins
-            labels[:] = close.argmax(axis=0)
-            labels[np.count_nonzero(close, axis=0) > 1] = UNCLEAR
+            labels[:] = np.where(close.sum(axis=0) == 1, close.argmax(axis=0), UNCLEAR)
         unclear = np.flatnonzero(labels == UNCLEAR)
         if len(unclear):
             # Imported here: it loads Numba.
@@ -288,8 +232,7 @@ class Scorer:
         from evomeans.engines.cpu.predict import set_squared_distances
 
         X, squares = block.samples, np.empty(len(labels))
-        factors = self.frame.factors(X.dtype)
-        set_squared_distances(X, *factors, self.centers, labels, squares)
+        set_squared_distances(X, *self.frame.factors(X.dtype), self.centers, labels, squares)
         return squares
 
     def squared_distances(self, block: Block, i: Indices, j: NDArray[Any]) -> FloatArray:
@@ -308,10 +251,6 @@ class SparseScorer(Scorer):
     """Compares blocks of CSR matrices with the centres; the frame has no shift."""
 
     def _is_narrow(self) -> bool:
-        return False
-
-    def _may_be_plain(self) -> bool:
-        # Their middle is the origin anyway, and their blocks are in the frame.
         return False
 
     def _middle(self) -> FloatArray:
@@ -386,16 +325,15 @@ def labels(X: Any, centers: FloatArray, frame: Frame, n_threads: int = 1) -> NDA
         result[block.places] = scorer.closest(block)
 
     def find_all(scorer: Scorer, places: slice) -> list[None]:
-        if not scorer.is_compiled:
+        if not (scorer.is_narrow and scorer.is_compiled):
             return answers(X, find, scorer, places)
-        scorer.label_clear(X[places], result[places])
+        scorer.label_narrow(X[places], result[places])
         unclear = places.start + np.flatnonzero(result[places] == UNCLEAR)
         for first in range(0, len(unclear), scorer.block_size):
             answers(X, find, scorer, unclear[first : first + scorer.block_size])
         return []
 
-    make_scorer = partial(scorer_for, X, centers, frame, X.dtype)
-    for_blocks(X, make_scorer, n_threads, find_all, most=MOST_LABELLED)
+    for_blocks(X, partial(scorer_for, X, centers, frame), n_threads, find_all, most=MOST_LABELLED)
     return result
 
 
@@ -412,8 +350,7 @@ def squares(
         found = scorer.squares_to(block, labels[block.places])
         result[block.places] = np.ldexp(found, 2 * (frame.exponent - scorer.frame.exponent))
 
-    make_scorer = partial(scorer_for, X, centers, frame, X.dtype)
-    for_blocks(X, make_scorer, n_threads, partial(answers, X, square))
+    for_blocks(X, partial(scorer_for, X, centers, frame), n_threads, partial(answers, X, square))
     return result
 
 
@@ -427,8 +364,7 @@ def distances(X: Any, centers: FloatArray, frame: Frame, n_threads: int = 1) -> 
     def measure(scorer: Scorer, block: Block) -> None:
         result[block.places] = scorer.distances(block)
 
-    double = np.dtype(np.float64)
-    make_scorer = partial(scorer_for, X, centers, frame, double, measuring=True)
+    make_scorer = partial(scorer_for, X, centers, frame, np.float64)
     for_blocks(X, make_scorer, n_threads, partial(answers, X, measure))
     return result
 
@@ -447,7 +383,7 @@ def inertia(
         return scorer.frame.inertia_in_data_units(float(total))
 
     try:
-        make_scorer = partial(scorer_for, X, centers, frame, X.dtype)
+        make_scorer = partial(scorer_for, X, centers, frame)
         costs: list[float] = for_blocks(X, make_scorer, n_threads, partial(answers, X, cost))
         return math.fsum(costs)
     except OverflowError:
@@ -461,12 +397,12 @@ def for_blocks(
     answer: Callable[[Scorer, slice], list[Answer]],
     most: int = 0,
 ) -> list[Answer]:
-    """Answer a question about all samples, block by block; a block may have ``most`` samples."""
+    """Answer a question about all samples, block by block; a narrow one may have ``most``."""
     n_samples, scorer = X.shape[0], make_scorer()
     if n_samples <= scorer.block_size:
         with one_blas_thread:
             return answer(scorer, slice(0, n_samples))
-    size = max(scorer.block_size, most)
+    size = max(scorer.block_size, most if scorer.is_narrow else 0)
     # Every thread gets something to do.
     size = min(size, max(scorer.block_size, -(-n_samples // n_threads)))
     places = [slice(first, min(first + size, n_samples)) for first in range(0, n_samples, size)]

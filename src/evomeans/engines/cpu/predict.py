@@ -38,17 +38,6 @@ def set_offsets(
         squares[i] = total
 
 
-@jit(fastmath=REORDER)
-def set_squares(X: Rows, scale: float, squares: NDArray[Any]) -> None:
-    """Set ``squares`` to the squared norms of scaled samples."""
-    for i in range(X.shape[0]):
-        total = squares.dtype.type(0.0)
-        for t in range(X.shape[1]):
-            scaled = X[i, t] * scale
-            total += scaled * scaled
-        squares[i] = total
-
-
 @jit
 def label_clear(
     products: NDArray[Any],
@@ -287,7 +276,6 @@ def kernel_calls_for(X: Any) -> list[Call]:
             Call(set_offsets, (*encoded, *memory), 0.3)
             for memory in {X.dtype: (sample, samples, sample), one.dtype: (one, grid, one)}.values()
         ),
-        Call(set_squares, (*encoded[:2], sample), 0.3),
         *([Call(label_narrow, (*narrow, *[sample] * 4, labels), 0.8)] * (X.shape[1] <= NARROW)),
         Call(label_clear, (samples, sample, sample, *bounds, 0.0, *[sample] * 4, labels), 0.4),
         Call(choose, (samples, samples, sample, *bounds, grid, labels), 0.4),
