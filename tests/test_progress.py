@@ -9,8 +9,11 @@ from rich.console import Console
 
 from evomeans.cli.terminal import Terminal
 from evomeans.path.state import PathRecord
-from evomeans.progress import Forecast, PathDisplay, Printer, ProofDisplay, SearchDisplay
+from evomeans.progress import PathDisplay, Printer, ProofDisplay, SearchDisplay
 from evomeans.search import OffspringRecord, SearchSettings
+
+LIMITS = SearchSettings(max_offspring=100, patience=50), 3
+"""Settings, and a number of clusters that does not make them more patient."""
 
 
 def record(number: int, inertia: float, best: float, seconds: float, since=0) -> OffspringRecord:
@@ -29,7 +32,7 @@ def drawn(display: SearchDisplay) -> list[str]:
 
 def test_progress_follows_the_search():
     """Gain over the first solution, patience, and the time left by the pace so far."""
-    display = SearchDisplay(Terminal(quiet=True), Forecast(100, 50), clock=lambda: 0.0)
+    display = SearchDisplay(Terminal(quiet=True), *LIMITS, clock=lambda: 0.0)
     assert drawn(display) == ["preparing; the kernels are compiled on the first use"]
     display(record(0, 200.0, 200.0, 0.1))
     display(record(0, 160.0, 160.0, 0.2))
@@ -46,14 +49,15 @@ def test_progress_follows_the_search():
         "elapsed 12.0 s",
         "left at most 1 min 29 s",
     ]
-    display.forecast.max_time = 20.0
+    display.max_time = 20.0
     assert display.left(12.0) == "8.0 s"
+    assert display.left(21.0) == "0.00 s"
 
 
 def test_progress_of_a_search_that_goes_on():
     """What the checkpoint knows is not forgotten; the pace is that of this process."""
     known = [record(0, 200.0, 200.0, 0.1), record(40, 160.0, 150.0, 400.0)]
-    display = SearchDisplay(Terminal(quiet=True), Forecast(100, 50), known)
+    display = SearchDisplay(Terminal(quiet=True), *LIMITS, known)
     for n in (41, 42, 43):
         display(record(n, 160.0, 150.0, 360.0 + n))
     assert display.gain() == "25.000 %"
@@ -62,7 +66,7 @@ def test_progress_of_a_search_that_goes_on():
 
 def test_a_log_stays_short(capsys):
     """The first line after two seconds; pauses double up to a minute."""
-    display = SearchDisplay(Terminal(), Forecast(10**6, 10**6))
+    display = SearchDisplay(Terminal(), SearchSettings(max_offspring=10**6), 3)
     display(record(0, 2.0, 2.0, 0.0))
     for second in range(1, 601):
         display(record(second, 1.0, 1.0, float(second)))
@@ -74,42 +78,9 @@ def test_a_log_stays_short(capsys):
 
 
 def test_lines_without_what_is_not_known():
-    text = SearchDisplay(Terminal(), Forecast(100, 50)).log_line(record(0, 5.0, 5.0, 3.0), 3.0)
+    text = SearchDisplay(Terminal(), *LIMITS).log_line(record(0, 5.0, 5.0, 3.0), 3.0)
     assert text.split("  ")[-1] == "population 1: 0 of 50 since it improved"
     assert "below" not in text
-
-
-def at(number: int, seconds: float) -> OffspringRecord:
-    return OffspringRecord(number, 2.0, 1.0, 0.5, 3, seconds, 10, True, False)
-
-
-def test_nothing_is_known_before_two_offspring() -> None:
-    forecast = Forecast(100, 50)
-    for one in (at(0, 0.1), at(0, 0.2), at(1, 0.3)):
-        forecast.add(one)
-        assert forecast.seconds_left(one.seconds) is None
-
-
-def test_the_pace_is_that_of_this_process() -> None:
-    """A search that continues at offspring 40 is not as fast as if it had begun there."""
-    forecast = Forecast(100, 50)
-    for one in (at(41, 400.0), at(43, 404.0)):
-        forecast.add(one)
-    assert forecast.seconds_left(404.0) == pytest.approx(57 * 2.0)
-
-
-def test_the_nearer_limit_counts() -> None:
-    forecast = Forecast(100, 50, max_time=10.0)
-    assert forecast.seconds_left(4.0) == 6.0
-    assert forecast.seconds_left(12.0) == 0.0
-    for one in (at(1, 1.0), at(99, 2.0)):
-        forecast.add(one)
-    assert forecast.seconds_left(2.0) == pytest.approx(1 / 98)
-
-
-def test_limits_come_from_the_settings() -> None:
-    forecast = Forecast.of(SearchSettings(max_offspring=70, patience=9, max_time=3.0), 4)
-    assert (forecast.max_offspring, forecast.longest_wait, forecast.max_time) == (70, 9, 3.0)
 
 
 # (seconds, best inertia)
@@ -121,7 +92,7 @@ TRAJECTORY = [(0.0, 9.0), (0.5, 8.0), (1.0, 8.0), (2.5, 8.0), (2.6, 7.0), (2.7, 
 )
 def test_verbose_prints_now_and_then_improvements_or_always(verbose, printed, capsys):
     """1: at growing intervals; 2: at improvements as well; 3: every record."""
-    display = SearchDisplay(Printer("HGMeans"), Forecast(100, 50), verbose=verbose)
+    display = SearchDisplay(Printer("HGMeans"), *LIMITS, verbose=verbose)
     for number, (seconds, best) in enumerate(TRAJECTORY):
         assert display(record(number, best + 1, best, seconds)) is None
     lines = capsys.readouterr().out.splitlines()

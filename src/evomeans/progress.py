@@ -24,44 +24,6 @@ IMPROVEMENTS, EVERYTHING = 2, 3
 """Levels of ``verbose`` from which improvements, or all records, have a line of their own."""
 
 
-class Forecast:
-    """Knows the limits of a search, and measures its pace from the records it is given.
-
-    A population has settled after ``longest_wait`` offspring in a row without improvement.
-    """
-
-    def __init__(
-        self, max_offspring: int, longest_wait: int, max_time: float | None = None
-    ) -> None:
-        self.max_offspring, self.longest_wait = max_offspring, longest_wait
-        self.max_time = max_time
-        # The first offspring of this process, from which the pace is measured.
-        self._began: OffspringRecord | None = None
-        self._last: OffspringRecord | None = None
-
-    @classmethod
-    def of(cls, settings: SearchSettings, n_clusters: int) -> Forecast:
-        """Return the forecast for a search with these settings."""
-        wait = settings.longest_wait(n_clusters)
-        return cls(settings.max_offspring, wait, settings.max_time)
-
-    def add(self, record: OffspringRecord) -> None:
-        """Take in a record."""
-        self._last = record
-        if self._began is None and record.number > 0:
-            self._began = record
-
-    def seconds_left(self, seconds: float) -> float | None:
-        """Return the most that can still follow after some seconds, if that can be told."""
-        left = []
-        if self.max_time is not None:
-            left.append(max(0.0, self.max_time - seconds))
-        if self._last and self._began and (made := self._last.number - self._began.number):
-            pace = (self._last.seconds - self._began.seconds) / made
-            left.append((self.max_offspring - self._last.number) * pace)
-        return min(left) if left else None
-
-
 class Screen(Protocol):
     """Where displays appear."""
 
@@ -180,21 +142,25 @@ class Display(ABC):
 
 
 class SearchDisplay(Display):
-    """An observer that shows a search within the limits of ``forecast``.
+    """An observer that shows a search; ``known`` is the history of one that continues.
 
-    ``known`` is the history of a search that continues.
+    A population has settled after ``longest_wait`` offspring in a row without improvement.
     """
 
     def __init__(
         self,
         terminal: Screen,
-        forecast: Forecast,
+        settings: SearchSettings,
+        n_clusters: int,
         known: Sequence[OffspringRecord] = (),
         **options: Any,
     ) -> None:
-        super().__init__(terminal, **options)
-        self.forecast = forecast
+        super().__init__(terminal, settings.max_time, **options)
+        self.max_offspring = settings.max_offspring
+        self.longest_wait = settings.longest_wait(n_clusters)
         self.first: OffspringRecord | None = None
+        # The first offspring of this process, from which the pace is measured.
+        self._began: OffspringRecord | None = None
         if known:
             self.first, self.last, self._seconds = known[0], known[-1], known[-1].seconds
             self._due += self._seconds
@@ -202,7 +168,8 @@ class SearchDisplay(Display):
     def __call__(self, record: OffspringRecord) -> None:
         """Take in what happened to an offspring."""
         self.first = self.first or record
-        self.forecast.add(record)
+        if self._began is None and record.number > 0:
+            self._began = record
         is_better = self.last is None or record.best < self.last.best
         self.take(record, record.seconds, is_better=is_better)
 
@@ -214,17 +181,20 @@ class SearchDisplay(Display):
 
     def left(self, seconds: float) -> str:
         """Return how long it can take at most after some seconds, if that is known."""
-        left = self.forecast.seconds_left(seconds)
-        return "" if left is None else duration_text(left)
+        left = [] if self.max_time is None else [max(0.0, self.max_time - seconds)]
+        if self._began is not None and (made := self.last.number - self._began.number):
+            pace = (self.last.seconds - self._began.seconds) / made
+            left.append((self.max_offspring - self.last.number) * pace)
+        return duration_text(min(left)) if left else ""
 
     def _rows(self) -> list[Row]:
         last = self.last
         return [
             Row("best inertia", number_text(last.best)),
             Row("gain over the first solution", self.gain()),
-            Row.counting("offspring", last.number, self.forecast.max_offspring),
+            Row.counting("offspring", last.number, self.max_offspring),
             Row("population", f"{last.population}"),
-            Row.counting("since it improved", last.since_improvement, self.forecast.longest_wait),
+            Row.counting("since it improved", last.since_improvement, self.longest_wait),
         ]
 
     def _parts(self, record: OffspringRecord) -> list[str]:
@@ -232,9 +202,9 @@ class SearchDisplay(Display):
         return [
             f"best inertia {number_text(record.best)}",
             gain and f"{gain} below the first solution",
-            f"{record.number:,} of {self.forecast.max_offspring:,} offspring",
+            f"{record.number:,} of {self.max_offspring:,} offspring",
             f"population {record.population}: {record.since_improvement:,} of "
-            f"{self.forecast.longest_wait:,} since it improved",
+            f"{self.longest_wait:,} since it improved",
         ]
 
 

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from evomeans import ExactKMeans, HGMeans, HGMeansPath, TrimmedHGMeans
-from evomeans.plotting.path_data import path_curves
+from evomeans.plotting.path_plots import path_curves
 from evomeans.wording import certain_percent
 
 pytest.importorskip("jinja2")

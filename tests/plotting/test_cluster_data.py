@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from evomeans.metrics import sums
 from evomeans.metrics.sums import cluster_moments
 from evomeans.plotting.axes import OKABE_ITO, cluster_colors, ink_on, luminance
-from evomeans.plotting.cluster_data import (
+from evomeans.plotting.cluster_plots import (
     column_names,
     profile_data,
     projection_data,

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from evomeans import HGMeans, HGMeansPath, plotting
 from evomeans.criteria import Gap, Verdict
 from evomeans.metrics import silhouette_samples, simplified_silhouette_samples
-from evomeans.plotting.path_data import (
+from evomeans.plotting.path_plots import (
     clustergram_data,
     path_curves,
     silhouette_bars,

@@ -30,8 +30,7 @@ from evomeans.cli.run_folder import (
     report_page,
     update_run,
 )
-from evomeans.cli.tables.opening import load_table
-from evomeans.cli.tables.table import Table
+from evomeans.cli.tables.table import Table, load_table
 from evomeans.cli.terminal import Terminal
 from evomeans.estimators.searching import SearchingEstimator
 from evomeans.exact.certificate import Certificate

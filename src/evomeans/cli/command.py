@@ -31,8 +31,7 @@ from evomeans.cli.run_folder import (
     read_record,
     write_run,
 )
-from evomeans.cli.tables.opening import check_table, is_dask_table, load_table
-from evomeans.cli.tables.table import Table
+from evomeans.cli.tables.table import Table, check_table, is_dask_table, load_table
 from evomeans.cli.terminal import Terminal, as_typed
 from evomeans.engines import is_dask
 from evomeans.engines.constrained.links import InfeasibleError

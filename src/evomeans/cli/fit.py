@@ -17,7 +17,7 @@ from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.parameters import check_parameters, check_search_settings
 from evomeans.estimators.persistence import model_class, stored_parameters
 from evomeans.estimators.searching import SearchingEstimator
-from evomeans.progress import Forecast, SearchDisplay
+from evomeans.progress import SearchDisplay
 from evomeans.wording import (
     counted,
     duration_text,
@@ -80,8 +80,9 @@ class FitCommand(Command):
 
     def display(self, model: SearchingEstimator, unfinished: Unfinished | None) -> SearchDisplay:
         """Return the observer that shows the search."""
-        forecast = Forecast.of(check_search_settings(model), model.n_clusters)
-        return SearchDisplay(self.terminal, forecast, unfinished.history if unfinished else ())
+        known = unfinished.history if unfinished else ()
+        settings = check_search_settings(model)
+        return SearchDisplay(self.terminal, settings, model.n_clusters, known)
 
     def settings(self, model: SearchingEstimator) -> dict[str, Any]:
         """Return the parameters of the search."""

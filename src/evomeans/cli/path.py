@@ -16,7 +16,7 @@ from evomeans.cli.record import Run
 from evomeans.cli.tables.table import Table, all_centers, labels_frame
 from evomeans.estimators.path import HGMeansPath
 from evomeans.estimators.path_solving import check_path_parameters
-from evomeans.plotting.path_data import suggestion_text
+from evomeans.plotting.path_plots import suggestion_text
 from evomeans.progress import PathDisplay
 from evomeans.wording import duration_text, number_text
 

@@ -14,8 +14,7 @@ from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import SampleOptions, TableOptions
 from evomeans.cli.run_folder import MODEL, RECORD, check_new_file, read_record
 from evomeans.cli.tables.numbers import DROP, RULES, MissingValues, Standardization
-from evomeans.cli.tables.opening import load_table
-from evomeans.cli.tables.table import Table, labels_frame, table_bytes
+from evomeans.cli.tables.table import Table, labels_frame, load_table, table_bytes
 from evomeans.cli.terminal import Terminal
 from evomeans.engines import is_dask
 from evomeans.estimators.persistence import load as load_model

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from evomeans._version import __version__
 from evomeans.cli.info import package_versions
 from evomeans.cli.run_folder import FORMAT, MODEL, RECORD, REPORT, REPORT_DATA, Content, can_report
-from evomeans.cli.tables.opening import scale_notes
-from evomeans.cli.tables.table import Table, table_bytes
+from evomeans.cli.tables.table import Table, scale_notes, table_bytes
 from evomeans.cli.terminal import as_typed
 from evomeans.engines import is_dask
 from evomeans.wording import counted, listed

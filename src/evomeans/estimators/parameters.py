@@ -23,7 +23,7 @@ from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 
 from evomeans.engines import ENGINE_NAMES, is_dask
 from evomeans.engines.frame import is_sparse
-from evomeans.progress import Forecast, Printer, SearchDisplay
+from evomeans.progress import Printer, SearchDisplay
 from evomeans.search import STRATEGIES, SearchSettings, Strategy
 from evomeans.search.history import Observer
 from evomeans.storage.archive import LONGEST_NAME
@@ -88,8 +88,8 @@ def check_parameters(estimator: Any) -> Parameters:
     surroundings = check_surroundings(estimator)
     observers = check_callables(estimator.observers)
     if level := check_verbose(estimator.verbose):
-        printer, forecast = Printer(type(estimator).__name__), Forecast.of(settings, n_clusters)
-        observers = (*observers, SearchDisplay(printer, forecast, verbose=level))
+        printer = Printer(type(estimator).__name__)
+        observers = (*observers, SearchDisplay(printer, settings, n_clusters, verbose=level))
     return Parameters(n_clusters=n_clusters, settings=settings, **surroundings, observers=observers)
 
 

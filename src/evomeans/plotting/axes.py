@@ -113,6 +113,13 @@ def calm(ax: Axes) -> Axes:
     return ax
 
 
+def badge(ax: Axes, x: float, y: float, cluster: int, color: str, **more: Any) -> None:
+    """Write the number of a cluster on its colour."""
+    box = {"boxstyle": "round,pad=0.38,rounding_size=0.7", "fc": color, "ec": PAPER, "lw": 1.2}
+    style = {"size": 8, "weight": "bold", "color": ink_on(color), "va": "center", "bbox": box}
+    ax.text(x, y, str(cluster), **{**style, "ha": "center", "zorder": 4, **more})
+
+
 def gap_axis(ax: Axes, floor: float, top: float, unit: str) -> None:
     """Make the vertical axis one of percent in logarithms, whose lowest tick says "best"."""
     from matplotlib.ticker import NullLocator

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from evomeans.plotting.axes import INK, MUTED, OKABE_ITO, gap_axis, get_axes, say_instead
-from evomeans.plotting.cluster_data import check_fitted
+from evomeans.plotting.cluster_plots import check_fitted
 from evomeans.search.history import History
 from evomeans.search.population import CLONE_TOLERANCE
 from evomeans.typing import FloatArray

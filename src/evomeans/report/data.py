@@ -13,16 +13,15 @@ from numpy.typing import ArrayLike
 
 from evomeans._version import __version__
 from evomeans.metrics.sums import ClusterMoments
-from evomeans.plotting.cluster_data import check_fitted
-from evomeans.plotting.path_data import clustergram_data, criteria_titles, path_curves
-from evomeans.plotting.path_plots import check_path
+from evomeans.plotting.cluster_plots import check_fitted
+from evomeans.plotting.path_plots import check_path, clustergram_data, criteria_titles, path_curves
 from evomeans.plotting.search_plots import convergence_data
-from evomeans.report.clusters import model_parts
-from evomeans.report.samples import (
+from evomeans.report.clusters import (
     ReportSamples,
     as_json,
     as_plain,
     as_text,
+    model_parts,
     parameters_of,
     samples_of,
 )

@@ -21,19 +21,25 @@ import numpy as np
 
 from evomeans.files import write_atomically
 from evomeans.plotting.axes import DIFFERENCES, FAINT, INK, MUTED, OKABE_ITO, PAPER, calm, diverging
-from evomeans.plotting.cluster_data import Profiles, Projection
 from evomeans.plotting.cluster_plots import (
     CLUSTER_ID,
+    Profiles,
+    Projection,
     draw_clusters,
     draw_profiles,
     draw_sizes,
     profiles_size,
 )
-from evomeans.plotting.path_data import Clustergram, PathCurves
-from evomeans.plotting.path_plots import draw_clustergram, draw_path, grid_rows
+from evomeans.plotting.path_plots import (
+    Clustergram,
+    PathCurves,
+    draw_clustergram,
+    draw_path,
+    grid_rows,
+)
 from evomeans.plotting.search_plots import Convergence, draw_convergence
+from evomeans.report.clusters import from_json
 from evomeans.report.data import FORMAT, PATH_FORMAT, PATH_VERSION, VERSION, report_data
-from evomeans.report.samples import from_json
 from evomeans.wording import (
     advice_text,
     certain_percent,

@@ -304,17 +304,17 @@ class Standardization:
         cls, X: NDArray[Any], weights: FloatArray | None, names: Sequence[str]
     ) -> Standardization:
         """Learn it from samples, each counting by its weight."""
-        total = len(X) if weights is None else weights.sum()
-        if not total > 0:
+        # Imported here: few tables are standardized.
+        from sklearn.preprocessing import StandardScaler
+
+        if weights is not None and not weights.any():
             raise CommandError("The weights are all zero: no row would count.")
-        parts = (_moments(X[:, j].astype(np.float64), weights, total) for j in range(X.shape[1]))
-        mean, scale = np.array(list(parts)).T
-        bad = [quoted(names[int(j)]) for j in np.flatnonzero(~np.isfinite(mean + scale))]
-        if bad:
-            raise CommandError(
-                f"Values too large to standardize in {listed(bad)}; divide them first."
-            )
-        return cls(tuple(mean.tolist()), tuple(scale.tolist()))
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaler = StandardScaler().fit(X, sample_weight=weights)
+        if (is_bad := ~np.isfinite(scaler.mean_ + scaler.var_)).any():
+            bad = listed(quoted(names[int(j)]) for j in np.flatnonzero(is_bad))
+            raise CommandError(f"Values too large to standardize in {bad}; divide them first.")
+        return cls(tuple(scaler.mean_.tolist()), tuple(scaler.scale_.tolist()))
 
     def apply(self, X: NDArray[Any]) -> NDArray[Any]:
         """Return standardized samples of the same precision."""
@@ -327,15 +327,3 @@ class Standardization:
         """Return centres in the units of the table."""
         restored: FloatArray = centers.astype(np.float64) * self.scale + np.asarray(self.mean)
         return restored
-
-
-def _moments(column: FloatArray, weights: FloatArray | None, total: float) -> tuple[float, float]:
-    with np.errstate(over="ignore", invalid="ignore"):
-        counted = np.ones_like(column) if weights is None else weights
-        # Twice, since the first mean of a constant column may be off by a rounding, which would
-        # then pass for its deviation.
-        mean = float(counted @ column) / total
-        mean += float(counted @ (column - mean)) / total
-        deviation = float(np.sqrt(counted @ (column - mean) ** 2 / total))
-    tiny = 10 * np.finfo(np.float64).eps * abs(mean)
-    return mean, deviation if deviation > tiny or not np.isfinite(deviation) else 1.0
