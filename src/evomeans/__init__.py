@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evomeans.estimators.hgmeans import HGMeans
     from evomeans.estimators.kernel import KernelHGMeans
     from evomeans.estimators.path import HGMeansPath
-    from evomeans.estimators.persistence import load
+    from evomeans.estimators.persistence import ModelFileError, load
     from evomeans.estimators.spherical import SphericalHGMeans
     from evomeans.estimators.trimmed import TrimmedHGMeans
     from evomeans.exact.certificate import Certificate
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
         load_certificate,
         save_certificate,
     )
-    from evomeans.storage.model_file import ModelFileError
     from evomeans.storage.state_file import CheckpointError
 
 __all__ = [
@@ -68,7 +67,7 @@ _HOMES = {
     "History": "evomeans.search",
     "Individual": "evomeans.search",
     "KernelHGMeans": "evomeans.estimators.kernel",
-    "ModelFileError": "evomeans.storage.model_file",
+    "ModelFileError": "evomeans.estimators.persistence",
     "OffspringRecord": "evomeans.search",
     "PathRecord": "evomeans.path.state",
     "StopReason": "evomeans.search",

@@ -28,7 +28,8 @@ from evomeans import (
     SphericalHGMeans,
     TrimmedHGMeans,
 )
-from evomeans.storage import checkpoint, model_file
+from evomeans.estimators import persistence
+from evomeans.storage import checkpoint
 from evomeans.storage.archive import Archive, read_archive, write_archive
 from tests.fuzz import running
 
@@ -127,7 +128,7 @@ def read_any(path: Path) -> Archive:
     for kind, version in (
         (checkpoint.FORMAT, checkpoint.VERSION),
         (checkpoint.PATH_FORMAT, checkpoint.PATH_VERSION),
-        (model_file.FORMAT, model_file.VERSION),
+        (persistence.FORMAT, persistence.VERSION),
     ):
         try:
             return read_archive(path, kind, version)

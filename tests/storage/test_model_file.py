@@ -23,6 +23,7 @@ from sklearn.exceptions import NotFittedError
 
 import evomeans
 from evomeans import ConstrainedHGMeans, HGMeans, ModelFileError, load
+from evomeans.estimators.persistence import FORMAT, VERSION
 from evomeans.plotting.search_plots import population_data
 from evomeans.search import DEEP, PAPER, StopReason
 from evomeans.search.history import COLUMNS, History
@@ -32,7 +33,6 @@ from evomeans.storage.archive import (
     read_archive,
     write_archive,
 )
-from evomeans.storage.model_file import FORMAT, VERSION
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 QUICK = {"min_population": 3, "max_population": 6, "max_offspring": 12, "random_state": 0}

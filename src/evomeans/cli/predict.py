@@ -17,10 +17,10 @@ from evomeans.cli.tables.numbers import DROP, RULES, MissingValues, Standardizat
 from evomeans.cli.tables.table import Table, labels_frame, load_table, table_bytes
 from evomeans.cli.terminal import Terminal
 from evomeans.engines import is_dask
+from evomeans.estimators.persistence import ModelFileError
 from evomeans.estimators.persistence import load as load_model
 from evomeans.estimators.searching import SearchingEstimator
 from evomeans.files import write_atomically
-from evomeans.storage.model_file import ModelFileError
 from evomeans.wording import counted, listed, quoted
 
 STANDARDIZED = " (standardized)"

@@ -1,49 +1,76 @@
-"""Saving and loading estimators."""
+"""Saving and loading estimators, without pickle; docs/background/file-formats.md describes them."""
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import replace
 from importlib import import_module
 from inspect import signature
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from evomeans.engines import is_dask
+from evomeans.engines.frame import Frame
 from evomeans.estimators.parameters import check_parameters
 from evomeans.estimators.validation import check_init
-from evomeans.search import DEEP, PAPER, STRATEGIES, Strategy
-from evomeans.storage.model_file import StoredModel, read_model, refusal
+from evomeans.search import (
+    DEEP,
+    PAPER,
+    STRATEGIES,
+    Individual,
+    OffspringRecord,
+    StopReason,
+    Strategy,
+)
+from evomeans.storage.archive import (
+    HISTORY_MEMBERS,
+    LATER_HISTORY_MEMBERS,
+    POPULATION_MEMBERS,
+    Archive,
+    ArchiveError,
+    history_from_arrays,
+    read_archive,
+    records_from_arrays,
+    records_to_arrays,
+    write_archive,
+)
 
+FORMAT = "evomeans model"
+VERSION = 2
+HGMEANS = "HGMeans"
+MEMBERS = ("cluster_centers", "frame_shift", *POPULATION_MEMBERS, *HISTORY_MEMBERS)
+# The squares of coordinates in the frame must not overflow, nor must their sums.
+LARGEST_COORDINATE = 1e150
 # A path to write to and functions to call are not part of a model; ``init`` is an array of its own.
 NOT_STORED = {"init", "checkpoint", "observers"}
 # Names of parameters in files of earlier versions.
 RENAMED = {"max_iter": "max_offspring"}
-# All other fields are fitted attributes, whose names have an underscore at the end.
-FITTED = {field.name for field in fields(StoredModel)} - {
-    *("parameters", "init", "frame"),
-    *("estimator", "n_features_in", "fitted_numbers", "fitted_arrays"),
+# Of fields that files of earlier versions, or of some models, lack.
+MISSING: dict[str, Any] = {
+    "estimator": HGMEANS,
+    "fitted": {},
+    "labels_stored": True,
+    "levels": [],
+    "n_rediscoveries": 0,
 }
 
 
-def parameter_names(kind: Any) -> list[str]:
-    """Return the names of the parameters of a class of estimators that files hold."""
-    return [name for name in signature(kind).parameters if name not in NOT_STORED]
+class ModelFileError(ValueError):
+    """A file that :func:`load` refuses: damaged, of another format, or made to deceive."""
 
 
-def stored_model(model: Any) -> StoredModel:
-    """Return what a file stores of a fitted estimator."""
+def write_model(path: str | os.PathLike[str], model: Any) -> None:
+    """Write a fitted estimator to a file, atomically."""
     check_is_fitted(model, "cluster_centers_")
-    init = check_init(model.init, model.n_clusters, model.cluster_centers_.shape[1])
-    fitted: dict[str, Any] = {name: getattr(model, f"{name}_", None) for name in FITTED}
-    if is_dask(fitted["labels"]):
-        # They are as large as the data, and predict makes them again.
-        fitted["labels"] = None
+    kind, (k, d) = type(model), model.cluster_centers_.shape
+    init = check_init(model.init, model.n_clusters, d)
     parameters = stored_parameters(model)
     if isinstance(model.strategy, Strategy) and parameters["strategy"] != model.strategy.name:
         warnings.warn(
@@ -52,17 +79,43 @@ def stored_model(model: Any) -> StoredModel:
             UserWarning,
             stacklevel=3,
         )
-    kind = type(model)
-    return StoredModel(
-        estimator=kind.__name__,
-        n_features_in=model.n_features_in_,
-        fitted_numbers={name: getattr(model, f"{name}_") for name in kind._fitted_numbers},
-        fitted_arrays={name: getattr(model, f"{name}_") for name in kind._fitted_arrays},
-        parameters=parameters,
-        init=np.asarray(init) if init else None,
-        frame=model._frame,
-        **fitted,
-    )
+    names = getattr(model, "feature_names_in_", None)
+    labels = getattr(model, "labels_", None)
+    if is_dask(labels):
+        # They are as large as the data, and predict makes them again.
+        labels = None
+    meta = {
+        "parameters": parameters,
+        "feature_names": None if names is None else [str(name) for name in names],
+        "inertia": model.inertia_,
+        "n_iter": model.n_iter_,
+        "n_rediscoveries": model.n_rediscoveries_,
+        "certainty": None if math.isnan(model.certainty_) else model.certainty_,
+        "missing_abilities": list(model.missing_abilities_),
+        "levels": list(model.levels_),
+        "stop_reason": str(model.stop_reason_),
+        "frame_exponent": model._frame.exponent,
+        "labels_stored": labels is not None,
+    }
+    if hasattr(model, "certificate_"):
+        from evomeans.storage.certificate_file import certificate_to_meta
+
+        meta["certificate"] = certificate_to_meta(model.certificate_)
+    if kind.__name__ != HGMEANS:
+        meta["estimator"] = kind.__name__
+        meta["n_features_in"] = model.n_features_in_
+        meta["fitted"] = {name: getattr(model, f"{name}_") for name in kind._fitted_numbers}
+    arrays = {
+        "cluster_centers": model.cluster_centers_,
+        "frame_shift": model._frame.shift,
+        **records_to_arrays(Individual, model.population_, "population", k, d),
+        **records_to_arrays(OffspringRecord, model.history_, "history"),
+        "labels": labels,
+        "init": np.asarray(init) if init else None,
+        **{f"fitted_{name}": getattr(model, f"{name}_") for name in kind._fitted_arrays},
+    }
+    given = {name: values for name, values in arrays.items() if values is not None}
+    write_archive(path, FORMAT, VERSION, meta, given)
 
 
 def stored_parameters(model: Any) -> dict[str, object]:
@@ -130,36 +183,111 @@ def load(path: str | os.PathLike[str]) -> Any:
     OSError
         If there is no such file, or it cannot be read.
     """
-    stored = read_model(path)
-    if stored.estimator not in HOMES:
-        raise refusal(path, f"it has the unknown estimator {stored.estimator[:60]!r}")
-    kind: Any = model_class(stored.estimator)
-    parameters = {RENAMED.get(name, name): value for name, value in stored.parameters.items()}
+    try:
+        return _loaded(read_archive(path, FORMAT, VERSION))
+    except ArchiveError as error:
+        text = f"{os.fspath(path)} is not a valid model file: {error}."
+        raise ModelFileError(text) from error
+
+
+def _loaded(archive: Archive) -> Any:
+    """Return the estimator that an archive holds."""
+    archive = replace(archive, meta={**MISSING, **archive.meta})
+    estimator = archive.field("estimator", "str")
+    if estimator not in HOMES:
+        raise ArchiveError(f"it has the unknown estimator {estimator[:60]!r}")
+    kind: Any = model_class(estimator)
+    is_plain, has_labels = estimator == HGMEANS, archive.field("labels_stored", "bool")
+    later = LATER_HISTORY_MEMBERS if archive.meta["version"] < 2 else ()
+    fitted = [f"fitted_{name}" for name in kind._fitted_arrays]
+    required = {*MEMBERS, *fitted, *(["labels"] if has_labels else [])}
+    archive.expect(required.difference(later), optional=["init"])
+    centers = archive.array("cluster_centers", ("float32", "float64"), (None, None))
+    k, d = centers.shape
+    if k == 0 or d == 0:
+        raise ArchiveError("it has no centres")
+    model = _unfitted(kind, archive, (k, d))
+    model.n_features_in_ = d if is_plain else archive.integer("n_features_in", 1)
+    names = archive.field("feature_names", "list[str] | None")
+    if names is not None:
+        if len(names) != model.n_features_in_:
+            text = f"it names {len(names)} features, but has {model.n_features_in_}"
+            raise ArchiveError(text)
+        model.feature_names_in_ = np.array(names, dtype=object)
+    model.cluster_centers_, model._frame = centers, _frame(archive, centers)
+    if has_labels:
+        # Only plain k-means gives every sample a cluster.
+        low = 0 if is_plain else -1
+        model.labels_ = archive.array("labels", "int32", (None,), low=low, high=k - 1)
+        if len(model.labels_) == 0:
+            raise ArchiveError("it has no labels")
+    model.inertia_ = archive.number("inertia")
+    model.n_iter_ = archive.integer("n_iter")
+    model.n_rediscoveries_ = archive.integer("n_rediscoveries")
+    certainty = archive.field("certainty", "float | None", 0.0, 1.0)
+    model.certainty_ = math.nan if certainty is None else certainty
+    model.missing_abilities_ = tuple(archive.field("missing_abilities", "list[str] | None") or ())
+    model.levels_ = tuple(archive.field("levels", "list[int]", low=1))
+    try:
+        model.stop_reason_ = StopReason(archive.field("stop_reason", "str"))
+    except ValueError as error:
+        raise ArchiveError("its stop_reason is unknown") from error
+    model.population_ = tuple(records_from_arrays(archive, Individual, "population", k, d))
+    if not model.population_:
+        raise ArchiveError("it has no population")
+    model.history_ = history_from_arrays(archive)
+    if archive.meta.get("certificate") is not None:
+        from evomeans.storage.certificate_file import certificate_from_meta
+
+        figures = Archive(archive.mapping("certificate"), {})
+        model.certificate_ = certificate_from_meta(figures)
+    numbers = archive.mapping("fitted")
+    if numbers.keys() != set(kind._fitted_numbers):
+        raise ArchiveError(f"its fitted attributes are not those of {estimator}")
+    for name, value in numbers.items():
+        Archive(numbers, {}).number(name, low=-1e308)
+        # Whole numbers stay what they are.
+        setattr(model, f"{name}_", value)
+    for name in kind._fitted_arrays:
+        setattr(model, f"{name}_", archive.array(f"fitted_{name}", "float64", (None, None)))
+    if not model._is_consistent():
+        raise ArchiveError("its arrays do not fit together")
+    return model
+
+
+def _unfitted(kind: Any, archive: Archive, shape: tuple[int, int]) -> Any:
+    """Return the estimator with the parameters in an archive, for centres of a shape."""
+    parameters = archive.mapping("parameters")
+    parameters = {RENAMED.get(name, name): value for name, value in parameters.items()}
     if unknown := sorted(parameters.keys() - set(parameter_names(kind))):
-        raise refusal(path, f"it has the unknown parameter {unknown[0][:60]!r}")
+        raise ArchiveError(f"it has the unknown parameter {unknown[0][:60]!r}")
     # Files without a strategy were written when there was only that of the paper.
     model = kind(**{"strategy": PAPER.name, **parameters})
-    model.n_features_in_ = stored.n_features_in
-    if stored.init is not None:
-        model.init = stored.init[0] if len(stored.init) == 1 else stored.init
+    if "init" in archive.arrays:
+        init = archive.array("init", "float64", (None, None, None))
+        model.init = init[0] if len(init) == 1 else init
     try:
         check_parameters(model)
-        check_init(model.init, model.n_clusters, stored.cluster_centers.shape[1])
+        check_init(model.init, model.n_clusters, shape[1])
     except (TypeError, ValueError) as error:
-        raise refusal(path, f"one of its parameters is impossible: {error}") from error
-    model._frame = stored.frame
-    for name in FITTED:
-        if (value := getattr(stored, name)) is not None:
-            setattr(model, f"{name}_", value)
-    given = {**stored.fitted_numbers, **stored.fitted_arrays}
-    is_complete = stored.fitted_numbers.keys() == set(kind._fitted_numbers)
-    if not is_complete or stored.fitted_arrays.keys() != set(kind._fitted_arrays):
-        raise refusal(path, f"its fitted attributes are not those of {stored.estimator}")
-    for name, value in given.items():
-        setattr(model, f"{name}_", value)
-    if not model._is_consistent():
-        raise refusal(path, "its arrays do not fit together")
+        raise ArchiveError(f"one of its parameters is impossible: {error}") from error
     return model
+
+
+def _frame(archive: Archive, centers: NDArray[Any]) -> Frame:
+    shift = archive.array("frame_shift", "float64", (centers.shape[1],))
+    largest = np.finfo(centers.dtype).maxexp - 2
+    frame = Frame(shift, archive.integer("frame_exponent", -1000, largest))
+    with np.errstate(all="ignore"):
+        encoded = np.abs(frame.encode(centers.astype(np.float64)))
+    if not encoded.max() <= LARGEST_COORDINATE:
+        raise ArchiveError("its centres are out of reach of its frame")
+    return frame
+
+
+def parameter_names(kind: Any) -> list[str]:
+    """Return the names of the parameters of a class of estimators that files hold."""
+    return [name for name in signature(kind).parameters if name not in NOT_STORED]
 
 
 def model_class(name: str) -> Callable[..., Any]:

@@ -18,7 +18,7 @@ from evomeans.engines.frame import Frame
 from evomeans.estimators.callbacks import EXTRA_FRAMES, CallbackSupport, fit_task
 from evomeans.estimators.fitted import FittedCenters
 from evomeans.estimators.parameters import Parameters, check_parameters, generator_from
-from evomeans.estimators.persistence import stored_model
+from evomeans.estimators.persistence import write_model
 from evomeans.estimators.solution import (
     EarlyAnswer,
     FinalSolution,
@@ -52,7 +52,6 @@ from evomeans.search.levels import level_sizes
 from evomeans.search.plan import needed_abilities
 from evomeans.search.stopping import DeferredInterrupt
 from evomeans.storage.checkpoint import Checkpoint
-from evomeans.storage.model_file import write_model
 from evomeans.storage.state_file import describe_problem
 from evomeans.typing import FloatArray
 from evomeans.wording import (
@@ -342,7 +341,7 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         ...     evomeans.load(Path(folder) / "model.evomeans").predict([[2.0], [4.0]])
         array([0, 1], dtype=int32)
         """
-        write_model(path, stored_model(self))
+        write_model(path, self)
 
 
 def prepare_strategy(
