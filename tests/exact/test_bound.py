@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from proof_problems import SmallProblem, clusterings, problems
 
-from evomeans.exact.cuts import MOST_MEMBERS, CutFinder, CutRange, add_cuts, are_valid, no_cuts
+from evomeans.exact.cuts import (
+    MOST_MEMBERS,
+    CutFinder,
+    add_cuts,
+    are_valid,
+    no_cuts,
+    quick_cuts,
+    thorough_cuts,
+)
 from evomeans.exact.points import WeightedPoints
 from evomeans.exact.projection import Tools
 from evomeans.exact.relaxation import Multipliers, Subproblem, pairs_to_fix, proven_bound
@@ -123,9 +131,8 @@ def test_thorough_search_finds_what_the_quick_one_misses() -> None:
     Z[i, members], Z[i, decoys] = 0.6, 0.5
     Z = np.maximum(Z, Z.T)
     np.fill_diagonal(Z, 1.0)
-    search = CutRange(7, i, 7)
-    assert len(search.find(Z, 1e-3)) == 0
-    assert search.find_more(Z, 1e-3).tolist() == [[i, *members, -1, -1, -1]]
+    assert len(quick_cuts(Z, 1e-3, i, 7)) == 0
+    assert thorough_cuts(Z, 1e-3, i, 7).tolist() == [[i, *members, -1, -1, -1]]
     assert violation(Z, i, members) == pytest.approx(0.2)
 
 
@@ -139,7 +146,7 @@ def test_thorough_search_misses_no_cut_of_three_members() -> None:
         Z += Z.T
         Z[0, 0] = max(violation(Z, 0, np.array(two)) for two in combinations(range(1, n), 2))
         worst = max(violation(Z, 0, np.array(three)) for three in combinations(range(1, n), 3))
-        cuts = CutRange(n, 0, 1).find_more(Z, least)
+        cuts = thorough_cuts(Z, least, 0, 1)
         assert are_valid(cuts, n)
         found = [violation(Z, 0, row[1:][row[1:] >= 0]) for row in cuts]
         assert all(value > least * (1 - 1e-9) for value in found)

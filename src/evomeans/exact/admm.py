@@ -18,7 +18,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -93,26 +93,33 @@ class Iterate:
         )
 
 
-@dataclass
 class MultiplierSearch:
-    """One subproblem, and the best multipliers found for it."""
+    """One subproblem, and the best multipliers found for it.
 
-    problem: Subproblem
-    """Pairs to keep apart are added on the way."""
-    iterate: Iterate
-    """Where to begin; then where the search stands."""
-    tools: Tools = field(default_factory=Tools)
-    best: Multipliers = field(init=False)
-    bound: float = field(init=False, default=-math.inf)
-    """Quick bound of the best multipliers."""
-    lemmas: list[Multipliers] = field(init=False, default_factory=list)
-    """Multipliers that proved which pairs can be kept apart, in order."""
-    Y: FloatArray = field(init=False)
-    n_iterations: int = field(init=False, default=0)
+    Pairs to keep apart are added to the ``problem`` on the way; ``lemmas`` are the multipliers that
+    proved which, in order. ``bound`` is the quick bound of the ``best`` multipliers. ``iterate``
+    and Y are where the search stands. U is L / penalty, and N its part without the cuts:
+    -S / penalty.
+    """
 
-    def __post_init__(self) -> None:
-        self.best = Multipliers.none(self.problem.n)
-        self.Y = self.iterate.V
+    def __init__(self, problem: Subproblem, start: Iterate, tools: Tools | None = None) -> None:
+        tools, n = tools or Tools(), problem.n
+        self.problem, self.iterate, self.Y = problem, start, start.V
+        self.best, self.bound = Multipliers.none(n), -math.inf
+        self.lemmas: list[Multipliers] = []
+        self.n_iterations, self.n_found = 0, -1
+        self.cuts, self.prices, self.penalty = start.cuts, start.prices.copy(), start.penalty
+        self.inverse_roots = 1.0 / problem.roots
+        cut_part = np.zeros((n, n))
+        add_cuts(cut_part, np.zeros((n, n)), self.inverse_roots, self.cuts, self.prices)
+        self.V = start.V.copy()
+        self.U = start.L / self.penalty
+        self.N = self.U - cut_part / self.penalty
+        self.ages = np.zeros(len(self.cuts))
+        v = problem.roots / math.sqrt(problem.weights.sum())
+        self.projector = tools.projector(v, problem.k)
+        self.finder = CutFinder(n, tools)
+        self.A, self.base, self.matrix = (np.empty((n, n)) for _ in range(3))
 
     @property
     def gap(self) -> float:
@@ -131,26 +138,25 @@ class MultiplierSearch:
         ``patience`` is how many rounds without progress end the search, ``far_patience`` the same
         while the gap is wide. ``tell`` hears of the best bound after every round.
         """
-        rounds = Rounds(self)
         last_progress, reference = 0, -math.inf
         last_fixing, fixed_gap = 0, math.inf
         for number in itertools.count(1):
             try:
-                primal, dual = rounds.iterate()
+                primal, dual = self._round()
             except np.linalg.LinAlgError:
                 # Weights or distances out of all proportion; what was found before counts.
                 return
             self.n_iterations += ROUND
-            self._evaluate(rounds)
+            self._evaluate()
             missing = self.problem.cutoff - self.bound
             if self.bound > reference + max(2e-5 * self.problem.cutoff, STALLED * missing):
                 reference, last_progress = self.bound, number
             tell(self.bound)
-            self.iterate = rounds.state()
-            self.Y = rounds.Y
+            L = self.U * self.penalty
+            self.iterate = Iterate(self.V.copy(), L, self.cuts, self.prices.copy(), self.penalty)
             if self.gap <= 0.9 * limits.gap or limits.expired():
                 return
-            is_solved = max(primal, dual) < 1e-6 and rounds.n_found == 0
+            is_solved = max(primal, dual) < 1e-6 and self.n_found == 0
             rounds_left = patience - (number - last_progress)
             if far_patience is not None and self.gap > WIDE_GAP:
                 rounds_left += far_patience - patience
@@ -163,18 +169,36 @@ class MultiplierSearch:
                 last_fixing, fixed_gap = number, self.gap
                 if self._fix() > self.problem.n // 5:
                     last_progress = number
-                rounds.problem = self.problem
             if self.gap < FINE_GAP or max(primal, dual) < FINE_RESIDUAL:
-                rounds.projector.fine = True
-            rounds.balance(primal, dual, number)
+                self.projector.fine = True
+            self._balance(primal, dual, number)
             if max(primal, dual) < 3e-3:
-                rounds.renew_cuts(1e-3 if number < 40 else 1e-4)
+                self._renew_cuts(1e-3 if number < 40 else 1e-4)
 
-    def _evaluate(self, rounds: Rounds) -> None:
-        multipliers = rounds.multipliers()
+    def _round(self) -> tuple[float, float]:
+        """Do a round of iterations; return the primal and the dual residual."""
+        primal = dual = math.inf
+        C, apart = self.problem.costs, self.problem.apart
+        scaled, Y = self.prices / self.penalty, self.Y
+        for _ in range(ROUND):
+            size = point_to_project(self.V, C, self.U, self.penalty, self.A)
+            Y = self.projector.project(self.A, size)
+            relax(Y, self.V, self.N, RELAXATION, self.base, self.matrix)
+            sweep_cuts(self.matrix, apart, self.inverse_roots, self.cuts, scaled, SWEEPS)
+            primal, dual = finish(self.matrix, self.base, apart, Y, self.V, self.U, self.N)
+        if not math.isfinite(primal + dual):
+            raise np.linalg.LinAlgError("The residuals are not finite.")
+        self.prices, self.Y = scaled * self.penalty, Y
+        scale = 1 / math.sqrt(self.problem.k)
+        return math.sqrt(primal) * scale, math.sqrt(dual) * scale
+
+    def _evaluate(self) -> None:
+        """Keep S and mu of the current multiplier L = sum mu B - S if they are the best."""
+        raw = Multipliers(-self.penalty * self.N, self.cuts, self.prices.copy())
+        multipliers = Multipliers(raw.admissible_slack(self.problem), raw.cuts, raw.prices)
         try:
             M = dual_matrix(self.problem, multipliers)[0]
-            bound = quick_bound(self.problem, M, rounds.projector)
+            bound = quick_bound(self.problem, M, self.projector)
         except (ValueError, np.linalg.LinAlgError):
             return
         if bound > self.bound:
@@ -190,61 +214,7 @@ class MultiplierSearch:
             self.problem = self.problem.with_apart(pairs)
         return count
 
-
-class Rounds:
-    """The arrays of a search, and the steps on them.
-
-    U is L / penalty, and N its part without the cuts: -S / penalty.
-    """
-
-    def __init__(self, search: MultiplierSearch) -> None:
-        self.problem = problem = search.problem
-        start = search.iterate
-        n = problem.n
-        self.cuts, self.prices, self.penalty = start.cuts, start.prices.copy(), start.penalty
-        self.inverse_roots = 1.0 / problem.roots
-        cut_part = np.zeros((n, n))
-        add_cuts(cut_part, np.zeros((n, n)), self.inverse_roots, self.cuts, self.prices)
-        self.V = start.V.copy()
-        self.U = start.L / self.penalty
-        self.N = self.U - cut_part / self.penalty
-        self.Y = start.V
-        self.ages = np.zeros(len(self.cuts))
-        v = problem.roots / math.sqrt(problem.weights.sum())
-        self.projector = search.tools.projector(v, problem.k)
-        self.finder = CutFinder(n, search.tools)
-        self.A, self.base, self.matrix = (np.empty((n, n)) for _ in range(3))
-        self.n_found = -1
-
-    def state(self) -> Iterate:
-        """Return where the search stands."""
-        L = self.U * self.penalty
-        return Iterate(self.V.copy(), L, self.cuts, self.prices.copy(), self.penalty)
-
-    def multipliers(self) -> Multipliers:
-        """Return S and mu of the current multiplier L = sum mu B - S."""
-        raw = Multipliers(-self.penalty * self.N, self.cuts, self.prices.copy())
-        return Multipliers(raw.admissible_slack(self.problem), raw.cuts, raw.prices)
-
-    def iterate(self) -> tuple[float, float]:
-        """Do a round of iterations; return the primal and the dual residual."""
-        primal = dual = math.inf
-        C, apart = self.problem.costs, self.problem.apart
-        scaled = self.prices / self.penalty
-        for _ in range(ROUND):
-            size = point_to_project(self.V, C, self.U, self.penalty, self.A)
-            self.Y = self.projector.project(self.A, size)
-            relax(self.Y, self.V, self.N, RELAXATION, self.base, self.matrix)
-            sweep_cuts(self.matrix, apart, self.inverse_roots, self.cuts, scaled, SWEEPS)
-            arrays = self.Y, self.V, self.U, self.N
-            primal, dual = finish(self.matrix, self.base, apart, *arrays)
-        self.prices = scaled * self.penalty
-        if not math.isfinite(primal + dual):
-            raise np.linalg.LinAlgError("The residuals are not finite.")
-        scale = 1 / math.sqrt(self.problem.k)
-        return math.sqrt(primal) * scale, math.sqrt(dual) * scale
-
-    def balance(self, primal: float, dual: float, number: int) -> None:
+    def _balance(self, primal: float, dual: float, number: int) -> None:
         """Let the penalty follow the larger residual."""
         if number > 24 and number % 4:
             return
@@ -253,7 +223,7 @@ class Rounds:
         self.U /= factor
         self.N /= factor
 
-    def renew_cuts(self, share: float) -> None:
+    def _renew_cuts(self, share: float) -> None:
         """Add violated cuts, and drop those that had no price in two rounds."""
         Z = self.Y / self.problem.products
         found = self.finder.find(Z, share * float(np.diag(Z).mean()))

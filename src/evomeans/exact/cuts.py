@@ -406,12 +406,8 @@ class CutFinder:
 
     def __init__(self, n: int, tools: Tools) -> None:
         self._tools = tools
-        ends = np.linspace(0, n, tools.n_threads + 1).astype(int)
-        self._ranges = [
-            CutRange(n, int(start), int(stop))
-            for start, stop in itertools.pairwise(ends)
-            if start < stop
-        ]
+        ends = np.linspace(0, n, tools.n_threads + 1).astype(int).tolist()
+        self._ranges = [pair for pair in itertools.pairwise(ends) if pair[0] < pair[1]]
 
     def find(self, Z: FloatArray, least: float) -> Cuts:
         """Return cuts that Z violates by more than ``least``, whatever the number of threads.
@@ -419,33 +415,26 @@ class CutFinder:
         A thorough search takes five times as long, and is done where the quick one finds little.
         """
         Z = np.ascontiguousarray(Z)
-        calls = [(each, Z, least) for each in self._ranges]
-        found = np.concatenate(self._tools.map(CutRange.find, calls))
+        calls = [(Z, least, *each) for each in self._ranges]
+        found = np.concatenate(self._tools.map(quick_cuts, calls))
         if len(found) > FEW_CUTS * len(Z):
             return found
-        return np.concatenate([found, *self._tools.map(CutRange.find_more, calls)])
+        return np.concatenate([found, *self._tools.map(thorough_cuts, calls)])
 
 
-class CutRange:
-    """Memory for a search among the groups i from ``start`` to ``stop``."""
+def quick_cuts(Z: FloatArray, least: float, start: int, stop: int) -> Cuts:
+    """Return cuts of the groups i from ``start`` to ``stop`` that Z violates by more."""
+    return _cuts(find_cuts, Z, least, start, stop, np.empty(TRIANGLES), np.empty(TRIANGLES, int))
 
-    def __init__(self, n: int, start: int, stop: int) -> None:
-        self._range = start, stop
-        most = (stop - start) * PER_GROUP
-        self._found, self._values = np.empty((most, MOST_MEMBERS + 1), np.int32), np.empty(most)
-        self._near, self._gains = np.empty(n, np.int64), np.empty(n)
-        self._row = np.empty(MOST_MEMBERS + 1, np.int32)
-        self._best, self._who = np.empty(TRIANGLES), np.empty(TRIANGLES, np.int64)
-        self._own_row, self._others = np.empty(n), np.empty((n, n))
 
-    def find(self, Z: FloatArray, least: float) -> Cuts:
-        """Return cuts that Z violates by more than ``least``."""
-        memory: Any = self._near, self._gains, self._row, self._best, self._who
-        count = find_cuts(Z, least, *self._range, self._found, self._values, *memory)
-        return self._found[:count].copy()
+def thorough_cuts(Z: FloatArray, least: float, start: int, stop: int) -> Cuts:
+    """Return cuts of three members or more, from a more thorough search."""
+    return _cuts(grow_stars, Z, least, start, stop, np.empty(len(Z)), np.empty(Z.shape))
 
-    def find_more(self, Z: FloatArray, least: float) -> Cuts:
-        """Return cuts of three members or more, from a more thorough search."""
-        memory: Any = self._near, self._gains, self._row, self._own_row, self._others
-        count = grow_stars(Z, least, *self._range, self._found, self._values, *memory)
-        return self._found[:count].copy()
+
+def _cuts(search: Any, Z: FloatArray, least: float, start: int, stop: int, *memory: Any) -> Cuts:
+    n, most = len(Z), (stop - start) * PER_GROUP
+    found, row = np.empty((most, MOST_MEMBERS + 1), np.int32), np.empty(MOST_MEMBERS + 1, np.int32)
+    near, gains = np.empty(n, np.int64), np.empty(n)
+    count = search(Z, least, start, stop, found, np.empty(most), near, gains, row, *memory)
+    return found[:count].copy()

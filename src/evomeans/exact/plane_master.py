@@ -24,7 +24,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,6 +40,7 @@ SHORT = 0.99
 """Share of the way to the border that a step goes."""
 
 Members = NDArray[np.int32]
+Direction = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 
 @dataclass(frozen=True)
@@ -105,16 +106,16 @@ class Master:
             is_feasible = is_feasible and np.abs(missing).max() < max(1e-6, 0.1 * accuracy)
             if is_feasible and products <= accuracy * abs(float(c @ x)):
                 break
-            newton = program.newton(x, y, z, s, missing, excess)
-            if newton is None:
+            direction = program.newton(x, y, z, s, missing, excess)
+            if direction is None:
                 break  # as far as the arithmetic goes
             # Mehrotra's predictor and corrector.
-            dx, dy, dz, ds = newton.direction(-x * z, -s * y)
+            dx, dy, dz, ds = direction(-x * z, -s * y)
             primal, dual = min(_step(x, dx), _step(s, ds)), min(_step(z, dz), _step(y, dy))
             after = (x + primal * dx) @ (z + dual * dz) + (s + primal * ds) @ (y + dual * dy)
             centring = max((after / products) ** 3, 0.05 if min(primal, dual) < 0.5 else 0.01)
             goal = centring * products / (m + 2 * n + 1)
-            dx, dy, dz, ds = newton.direction(goal - x * z - dx * dz, goal - s * y - ds * dy)
+            dx, dy, dz, ds = direction(goal - x * z - dx * dz, goal - s * y - ds * dy)
             primal = SHORT * min(_step(x, dx), _step(s, ds))
             dual = SHORT * min(_step(z, dz), _step(y, dy))
             x, s, y, z = x + primal * dx, s + primal * ds, y + dual * dy, z + dual * dz
@@ -155,40 +156,27 @@ class _Program:
         s: FloatArray,
         missing: FloatArray,
         excess: FloatArray,
-    ) -> _Newton | None:
-        """Factor the normal equations at a point; None if they are singular."""
-        ratios, matrix = x / z, self._matrix
+    ) -> Callable[[FloatArray, FloatArray], Direction] | None:
+        """Return Newton's method for A x - s = b, A'y + z = c and products x z, s y at a point.
+
+        It solves x dz + z dx = xz and s dy + y ds = sy for the ``missing`` of b and the ``excess``
+        of c. None if the normal equations are singular.
+        """
+        A, ratios, matrix = self.A, x / z, self._matrix
         normal_matrix(self.starts, self.members, self.counted, ratios, matrix)
         matrix[np.diag_indices_from(matrix)] += s / y + 1e-12 * ratios.max()
         try:
             factor = cho_factor(matrix, lower=True, check_finite=False)
         except LinAlgError:
             return None
-        return _Newton(self.A, x, y, z, s, missing, excess, factor)
 
+        def direction(xz: FloatArray, sy: FloatArray) -> Direction:
+            right = missing - A @ ((xz - x * excess) / z) + sy / y
+            dy = cho_solve(factor, right, check_finite=False)
+            dz = excess - A.T @ dy
+            return (xz - x * dz) / z, dy, dz, (sy - s * dy) / y
 
-@dataclass(frozen=True)
-class _Newton:
-    """Newton's method for A x - s = b, A'y + z = c and products x z, s y."""
-
-    A: csc_array
-    x: FloatArray
-    y: FloatArray
-    z: FloatArray
-    s: FloatArray
-    missing: FloatArray
-    excess: FloatArray
-    factor: tuple[FloatArray, bool]
-
-    def direction(
-        self, xz: FloatArray, sy: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Solve x dz + z dx = xz and s dy + y ds = sy, with nothing missing and no excess."""
-        A, x, y, z, s = self.A, self.x, self.y, self.z, self.s
-        right = self.missing - A @ ((xz - x * self.excess) / z) + sy / y
-        dy = cho_solve(self.factor, right, check_finite=False)
-        dz = self.excess - A.T @ dy
-        return (xz - x * dz) / z, dy, dz, (sy - s * dy) / y
+        return direction
 
 
 def _step(values: FloatArray, change: FloatArray) -> float:
