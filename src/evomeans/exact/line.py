@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -34,27 +33,13 @@ class LineClustering:
     """Sum of the weights of each cluster's points."""
     is_proven: bool
     """Whether the labels are proven to be optimal, up to a millionth of the inertia."""
-
-
-@dataclass(frozen=True)
-class LineSegments:
-    """Optimal segments of points on a line. Inertias are in units without overflow."""
-
-    last: FloatArray
-    """Shape (s,), the largest point of each segment, in the units of the input."""
-    centers: FloatArray
-    """Shape (s,), ascending, in the units of the program."""
-    inertia: float
-    """About the exact means, up to rounding."""
+    segments: Integers
+    """Index of the optimal segment of each point of positive weight, nearly always the label."""
     doubt: float
     """By how much the inertia of the segments may exceed the optimum, besides the rounding of that
-    inertia. Infinite where nothing is guaranteed."""
+    inertia, in units without overflow. Infinite where nothing is guaranteed."""
     unit_exponent: int
-    """Inertias of the input are those of the program times ``2**unit_exponent``."""
-
-    def labels_of(self, x: FloatArray) -> Integers:
-        """Return the segment of each of the points."""
-        return np.searchsorted(self.last, x)
+    """Inertias of the points are those in these units times ``2**unit_exponent``."""
 
 
 def cluster_line(
@@ -105,88 +90,58 @@ def cluster_line_path(
     >>> [one.inertia for one in cluster_line_path(np.array([1.0, 9.0, 2.0, 11.0]), [1, 2, 3])]
     [74.75, 2.5, 0.5]
     """
+    x = np.asarray(x, np.float64)
     w = np.ones(len(x)) if sample_weight is None else np.asarray(sample_weight, np.float64)
-    line = ScaledLine.of_points(np.asarray(x, np.float64), w)
-    return [labelled(line, one, k) for one, k in zip(line.solved(k_values), k_values, strict=True)]
+    scaled_x, x_exponent = scale(x, LARGEST_MAGNITUDE)
+    scaled_w, w_exponent = scale(w, 1.0)
+    # Underflow may have cost digits.
+    is_exact = np.array_equal(np.ldexp(scaled_x, x_exponent), x)
+    is_exact = is_exact and np.array_equal(np.ldexp(scaled_w, w_exponent), w)
+    values, weights = distinct(scaled_x, scaled_w)
 
-
-def line_segments(x: FloatArray, k_values: Sequence[int], w: FloatArray) -> list[LineSegments]:
-    """Return the segments themselves for several numbers of clusters, ascending."""
-    return ScaledLine.of_points(x, w).solved(k_values)
-
-
-@dataclass(frozen=True)
-class ScaledLine:
-    """Points on a line in units without overflow: powers of two change no digit."""
-
-    x: FloatArray
-    w: FloatArray
-    scaled_x: FloatArray
-    scaled_w: FloatArray
-    exponents: tuple[int, int]
-    """Of the input, relative to what is scaled."""
-    values: FloatArray
-    """Distinct scaled values of positive weight, ascending."""
-    weights: FloatArray
-
-    @classmethod
-    def of_points(cls, x: FloatArray, w: FloatArray) -> ScaledLine:
-        """Scale points, and merge those that are equal."""
-        scaled_x, x_exponent = scale(x, LARGEST_MAGNITUDE)
-        scaled_w, w_exponent = scale(w, 1.0)
-        merged = distinct(scaled_x, scaled_w)
-        return cls(x, w, scaled_x, scaled_w, (x_exponent, w_exponent), *merged)
-
-    @cached_property
-    def is_exact(self) -> bool:
-        """Whether no point and no weight lost a digit to underflow."""
-        x_exponent, w_exponent = self.exponents
-        same = np.array_equal(np.ldexp(self.scaled_x, x_exponent), self.x)
-        return same and np.array_equal(np.ldexp(self.scaled_w, w_exponent), self.w)
-
-    def solved(self, k_values: Sequence[int]) -> list[LineSegments]:
-        """Return optimal segments for several numbers of clusters, ascending."""
-        values, weights = self.values, self.weights
-        # Sums of weights carry some 30 digits; 21 of them below the largest weight are plenty.
-        clamped = np.maximum(weights, math.ldexp(float(weights.max()), LIGHTEST_EXPONENT))
-        # Labels that are optimal for the raised weights lose at most what these add, anywhere.
-        raised = 2 * float(np.sum(clamped - weights)) * float(values[-1] - values[0]) ** 2
-        ks = [k for k in k_values if k < values.size]
-        solved = best_starts(values, clamped, ks) if ks else []
-        found = [Segments(starts, doubt + raised) for starts, doubt in solved]
-        found += [Segments(np.arange(values.size), 0.0)] * (len(k_values) - len(ks))
-        return [self._segments(one, k) for one, k in zip(found, k_values, strict=True)]
-
-    def _segments(self, found: Segments, k: int) -> LineSegments:
-        starts, doubt = found
-        centers, _, inertia = segment_means(self.values, self.weights, starts)
-        last = np.append(self.values[starts[1:] - 1], self.values[-1])
-        x_exponent, w_exponent = self.exponents
-        return LineSegments(
-            np.ldexp(last, x_exponent),
-            centers,
-            inertia,
-            0.0 if k == 1 else doubt if self.is_exact else math.inf,
-            2 * x_exponent + w_exponent,
+    def clustering(found: Segments, k: int) -> LineClustering:
+        centers, _, least = segment_means(values, weights, found.starts)
+        last = np.append(values[found.starts[1:] - 1], values[-1])
+        labels, segments = (
+            nearest(scaled_x, centers),
+            np.searchsorted(np.ldexp(last, x_exponent), x),
+        )
+        inertia = np.sum(scaled_w * (scaled_x - centers[labels]) ** 2)
+        doubt = 0.0 if k == 1 else found.doubt if is_exact else math.inf
+        # The nearest of the rounded centres may be that of another segment.
+        is_segment = np.array_equal(labels[w > 0], segments[w > 0])
+        excess = 0.0 if is_segment else max(0.0, float(inertia) - least)
+        surplus = np.full(k - centers.size, centers[-1])
+        unit_exponent = 2 * x_exponent + w_exponent
+        return LineClustering(
+            centers=np.ldexp(np.append(centers, surplus), x_exponent),
+            labels=labels,
+            inertia=float(np.ldexp(inertia, unit_exponent)),
+            cluster_weights=np.bincount(labels, w, k).astype(np.float64),
+            is_proven=doubt + excess <= PROVEN * least,
+            segments=segments,
+            doubt=doubt,
+            unit_exponent=unit_exponent,
         )
 
+    return [
+        clustering(one, k)
+        for one, k in zip(solved(values, weights, k_values), k_values, strict=True)
+    ]
 
-def labelled(line: ScaledLine, found: LineSegments, n_clusters: int) -> LineClustering:
-    """Return what follows from optimal segments, in the units of the input."""
-    x, w, centers = line.scaled_x, line.scaled_w, found.centers
-    labels = nearest(x, centers)
-    inertia = np.sum(w * (x - centers[labels]) ** 2)
-    surplus = np.full(n_clusters - centers.size, centers[-1])
-    # The nearest of the rounded centres may be that of another segment.
-    is_segment = np.array_equal(labels[line.w > 0], found.labels_of(line.x[line.w > 0]))
-    excess = 0.0 if is_segment else max(0.0, float(inertia) - found.inertia)
-    return LineClustering(
-        centers=np.ldexp(np.append(centers, surplus), line.exponents[0]),
-        labels=labels,
-        inertia=float(np.ldexp(inertia, found.unit_exponent)),
-        cluster_weights=np.bincount(labels, line.w, n_clusters).astype(np.float64),
-        is_proven=found.doubt + excess <= PROVEN * found.inertia,
-    )
+
+def solved(values: FloatArray, weights: FloatArray, k_values: Sequence[int]) -> list[Segments]:
+    """Return optimal segments of ascending points for several numbers of clusters, ascending."""
+    # Sums of weights carry some 30 digits; 21 of them below the largest weight are plenty.
+    clamped = np.maximum(weights, math.ldexp(float(weights.max()), LIGHTEST_EXPONENT))
+    # Labels that are optimal for the raised weights lose at most what these add, anywhere.
+    raised = 2 * float(np.sum(clamped - weights)) * float(values[-1] - values[0]) ** 2
+    ks = [k for k in k_values if k < values.size]
+    found = [
+        Segments(starts, doubt + raised)
+        for starts, doubt in (best_starts(values, clamped, ks) if ks else [])
+    ]
+    return found + [Segments(np.arange(values.size), 0.0)] * (len(k_values) - len(ks))
 
 
 def scale(values: FloatArray, largest: float) -> tuple[FloatArray, int]:

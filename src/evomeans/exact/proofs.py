@@ -10,7 +10,7 @@ from enum import StrEnum
 import numpy as np
 
 from evomeans.exact.cases import InvalidProofError
-from evomeans.exact.line import line_segments
+from evomeans.exact.line import cluster_line
 from evomeans.exact.plane_proof import PlaneProof, plane_bound
 from evomeans.exact.points import UNIT, WeightedPoints, smallest_cost
 from evomeans.exact.separation import separation_bound
@@ -161,10 +161,9 @@ def direct_optimum(points: WeightedPoints, k: int) -> tuple[float, Integers]:
         labels = np.zeros(n, np.int64)
         return _lowered(points, points.inertia(labels), 0.0), labels
     if d == 1:
-        found = line_segments(points.values[:, 0], [k], points.weights)[0]
-        labels = found.labels_of(points.values[:, 0])
+        found = cluster_line(points.values[:, 0], k, points.weights)
         doubt = float(np.ldexp(found.doubt, found.unit_exponent))
-        return _lowered(points, points.inertia(labels), doubt), labels
+        return _lowered(points, points.inertia(found.segments), doubt), found.segments
     w = points.weights
     costs = points.squared_distances() * (w[:, None] / (w[:, None] + w) * w)
     np.fill_diagonal(costs, np.inf)
