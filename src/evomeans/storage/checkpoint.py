@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from itertools import accumulate
@@ -20,7 +21,6 @@ from evomeans.search.plan import WIDEST
 from evomeans.search.population import Individual, Population, PopulationRules
 from evomeans.search.state import Bounds, SearchState
 from evomeans.storage.archive import (
-    NO_RANGES,
     Archive,
     ArchiveError,
     Arrays,
@@ -44,131 +44,136 @@ LARGEST_INTEGER = {
 
 
 @dataclass
-class Solutions:
-    """The solutions of a state, each of which is stored once: the best ones are members too."""
+class Fields:
+    """Turns the fields of records into JSON and arrays, and back.
 
-    stored: list[Individual] = field(default_factory=list)
+    Every solution is stored once, though the best ones are members of populations too; what stands
+    in the JSON is its place among all. Centres have the shape (k, d). What cannot be read back from
+    a file comes from the search: ``rules`` of populations, and the form of the state of ``rng``.
+    """
+
+    solutions: list[Individual] = field(default_factory=list)
+    k: int = 0
+    d: int = 0
+    ranges: Ranges = field(default_factory=dict)
+    rng: np.random.Generator | None = None
+    rules: PopulationRules | None = None
     _places: dict[int, int] = field(default_factory=dict)
 
     def place(self, wanted: Individual) -> int:
         """Return the place of this very solution; it is appended if it is not among them."""
         if id(wanted) not in self._places:
-            self._places[id(wanted)] = len(self.stored)
-            self.stored.append(wanted)
+            self._places[id(wanted)] = len(self.solutions)
+            self.solutions.append(wanted)
         return self._places[id(wanted)]
 
+    def encoded(self, record: Any, arrays: Arrays | None = None) -> dict[str, Any]:
+        """Return the fields of a record as JSON; lists go into ``arrays``, if there are any."""
+        meta: dict[str, Any] = {}
+        for one in fields(record):
+            name, value = one.name, getattr(record, one.name)
+            match one.type:
+                case "int" | "float" | "bool" | "list[float]":
+                    meta[name] = value
+                case "list[int]" | "list[Individual]" | "Sequence[Individual]":
+                    is_plain = one.type == "list[int]"
+                    numbers = value if is_plain else [self.place(own) for own in value]
+                    if arrays is None:
+                        meta[name] = numbers
+                    else:
+                        arrays[name] = np.array(numbers, dtype=np.int64)
+                case "dict[int, float]":
+                    meta[name] = [list(pair) for pair in value.items()]
+                case "dict[int, Entry]":
+                    meta[name] = {str(key): self.encoded(own) for key, own in value.items()}
+                case "Individual | None":
+                    meta[name] = -1 if value is None else self.place(value)
+                case "Population":
+                    meta[name] = self.encoded(value)
+                case "list[Population]":
+                    meta[name] = [self.encoded(own) for own in value]
+                case "PopulationRules":
+                    # They follow from the problem.
+                    continue
+                case "np.random.Generator":
+                    meta[name] = _storable(value.bit_generator.state)
+                case "list[FloatArray]" if arrays is not None:
+                    arrays[name] = np.array(value, dtype=np.float64).reshape(-1, self.k, self.d)
+                case "list[Order]" if arrays is not None:
+                    searches = [own.local_search for own in value]
+                    arrays |= records_to_arrays(Order, value, name, self.k, self.d)
+                    arrays |= records_to_arrays(LocalSearch, searches, name)
+                case "History" if arrays is not None:
+                    arrays |= records_to_arrays(OffspringRecord, value, name)
+                case unknown:
+                    raise TypeError(f"A checkpoint cannot store {name} of type {unknown}.")
+        return meta
 
-def encode_fields(
-    record: Any, solutions: Solutions, arrays: Arrays | None = None, k: int = 0, d: int = 0
-) -> dict[str, Any]:
-    """Return the fields of a record as JSON, and append its solutions.
+    def decoded(self, kind: type, archive: Archive) -> dict[str, Any]:
+        """Return the fields that were encoded, unless anything is wrong with them.
 
-    Lists go into ``arrays``, with centres of shape (k, d); without, they are part of the JSON.
-    """
-    meta: dict[str, Any] = {}
-    for one in fields(record):
-        name, value = one.name, getattr(record, one.name)
-        match one.type:
+        Of a generator of random numbers, this is the state.
+        """
+        return {one.name: self._decoded(str(one.type), one.name, archive) for one in fields(kind)}
+
+    def _decoded(self, kind: str, name: str, archive: Archive) -> Any:
+        match kind:
             case "int" | "float" | "bool" | "list[float]":
-                meta[name] = value
-            case "list[int]" | "list[Individual]" | "Sequence[Individual]":
-                is_plain = one.type == "list[int]"
-                numbers = value if is_plain else [solutions.place(own) for own in value]
-                if arrays is None:
-                    meta[name] = numbers
-                else:
-                    arrays[name] = np.array(numbers, dtype=np.int64)
-            case "dict[int, float]":
-                meta[name] = [list(pair) for pair in value.items()]
-            case "dict[int, Entry]":
-                meta[name] = {str(key): encode_fields(own, solutions) for key, own in value.items()}
-            case "Individual | None":
-                meta[name] = -1 if value is None else solutions.place(value)
-            case "Population":
-                meta[name] = encode_fields(value, solutions)
-            case "list[Population]":
-                meta[name] = [encode_fields(own, solutions) for own in value]
-            case "PopulationRules":
-                # They follow from the problem.
-                continue
-            case "np.random.Generator":
-                meta[name] = _storable(value.bit_generator.state)
-            case "list[FloatArray]" if arrays is not None:
-                arrays[name] = np.array(value, dtype=np.float64).reshape(-1, k, d)
-            case "list[Order]" if arrays is not None:
-                arrays |= records_to_arrays(Order, value, name, k, d)
-                arrays |= records_to_arrays(LocalSearch, [own.local_search for own in value], name)
-            case "History" if arrays is not None:
-                arrays |= records_to_arrays(OffspringRecord, value, name)
-            case unknown:
-                raise TypeError(f"A checkpoint cannot store {name} of type {unknown}.")
-    return meta
-
-
-def decode_fields(
-    kind: type,
-    archive: Archive,
-    solutions: Solutions,
-    k: int = 0,
-    d: int = 0,
-    ranges: Ranges = NO_RANGES,
-    rng: np.random.Generator | None = None,
-    rules: PopulationRules | None = None,
-) -> dict[str, Any]:
-    """Return the fields that :func:`encode_fields` stored, unless anything is wrong with them.
-
-    Of a generator of random numbers, this is the state, in the form of that of ``rng``. Populations
-    get ``rules``.
-    """
-    stored: dict[str, Any] = {}
-    for one in fields(kind):
-        name = one.name
-        match one.type:
-            case "int" | "float" | "bool" | "list[float]":
-                stored[name] = archive.field(name, one.type)
+                return archive.field(name, kind)
             case "list[int]":
-                stored[name] = _integers(archive, name)
+                return _integers(archive, name)
             case "list[Individual]" | "Sequence[Individual]":
-                places = _integers(archive, name, len(solutions.stored) - 1)
-                stored[name] = [solutions.stored[place] for place in places]
+                places = _integers(archive, name, len(self.solutions) - 1)
+                return [self.solutions[place] for place in places]
             case "dict[int, float]":
                 pairs = archive.field(name, "list[list[float]]")
                 if not all(len(pair) == 2 and pair[0].is_integer() for pair in pairs):
                     raise ArchiveError(f"its {name} are not pairs of an integer and a number")
-                stored[name] = {int(key): number for key, number in pairs}
+                return {int(key): number for key, number in pairs}
             case "dict[int, Entry]":
-                stored[name] = _entries(archive, name, solutions)
+                stored = archive.mapping(name)
+                if not all(re.fullmatch(r"[1-9][0-9]{0,8}", key) for key in stored):
+                    raise ArchiveError(f"its {name} are not by numbers of clusters")
+                records = {key: self._record(Entry, name, own) for key, own in stored.items()}
+                return {int(key): own for key, own in records.items()}
             case "Individual | None":
-                place = archive.integer(name, -1, len(solutions.stored) - 1)
-                stored[name] = None if place < 0 else solutions.stored[place]
+                place = archive.integer(name, -1, len(self.solutions) - 1)
+                return None if place < 0 else self.solutions[place]
             case "Population":
-                stored[name] = _population(name, archive.meta.get(name), solutions, rules)
+                return self._record(Population, name, archive.meta.get(name))
             case "list[Population]":
                 archived = archive.meta.get(name)
                 if not isinstance(archived, list):
                     raise ArchiveError(f"its {name} is not a list")
-                found = [_population(name, own, solutions, rules) for own in archived]
-                stored[name] = [one.frozen() for one in found]
+                return [self._record(Population, name, own).frozen() for own in archived]
             case "PopulationRules":
-                stored[name] = rules
-            case "np.random.Generator" if rng is not None:
-                stored[name] = _restored(archive.mapping(name), rng.bit_generator.state)
+                return self.rules
+            case "np.random.Generator" if self.rng is not None:
+                return _restored(archive.mapping(name), self.rng.bit_generator.state)
             case "list[FloatArray]":
-                low, high = ranges["centers"]
-                stack = archive.array(name, "float64", (None, k, d), low=low, high=high)
-                stored[name] = [centers.copy() for centers in stack]
+                low, high = self.ranges["centers"]
+                shape = (None, self.k, self.d)
+                stack = archive.array(name, "float64", shape, low=low, high=high)
+                return [centers.copy() for centers in stack]
             case "list[Order]":
-                orders = records_from_arrays(archive, Order, name, k, d, ranges)
-                searches = records_from_arrays(archive, LocalSearch, name, ranges=ranges)
+                orders = records_from_arrays(archive, Order, name, self.k, self.d, self.ranges)
+                searches = records_from_arrays(archive, LocalSearch, name, ranges=self.ranges)
                 if len(orders) != len(searches):
                     raise ArchiveError(f"its {name}_swaps are not as many as its {name}_centers")
-                stored[name] = [
-                    replace(own, local_search=search)
-                    for own, search in zip(orders, searches, strict=True)
-                ]
+                pairs = zip(orders, searches, strict=True)
+                return [replace(own, local_search=search) for own, search in pairs]
             case "History":
-                stored[name] = history_from_arrays(archive)
-    return stored
+                return history_from_arrays(archive)
+        raise TypeError(f"A checkpoint cannot hold {name} of type {kind}.")
+
+    def _record(self, kind: type, name: str, stored: object) -> Any:
+        """Return a record within the JSON object."""
+        if not isinstance(stored, dict):
+            raise ArchiveError(f"its {name} is not a JSON object")
+        try:
+            return kind(**self.decoded(kind, Archive(stored, {})))
+        except ArchiveError as error:
+            raise ArchiveError(f"its {name} is impossible: {error}") from error
 
 
 def _integers(archive: Archive, name: str, high: float = math.inf) -> list[int]:
@@ -178,37 +183,6 @@ def _integers(archive: Archive, name: str, high: float = math.inf) -> list[int]:
         return whole
     # Entropy has more than 64 bits.
     return list(archive.field(name, "list[int]", high=high))
-
-
-def _entries(archive: Archive, name: str, solutions: Solutions) -> dict[int, Entry]:
-    """Return what is known of each number of clusters."""
-    found: dict[int, Entry] = {}
-    for key, own in archive.mapping(name).items():
-        try:
-            inner = Archive(own if isinstance(own, dict) else {}, {})
-            entry = Entry(**decode_fields(Entry, inner, solutions))
-        except ArchiveError as error:
-            raise ArchiveError(f"one of its {name} is impossible: {error}") from error
-        inertias = [one.inertia for one in entry.members]
-        if not inertias or inertias != sorted(inertias):
-            raise ArchiveError(f"one of its {name} is impossible: its first member is not the best")
-        if any(str(len(one.centers)) != key for one in (*entry.members, *entry.up, *entry.down)):
-            raise ArchiveError(f"one of its {name} is impossible: it has solutions of another")
-        found[int(key)] = entry
-    return found
-
-
-def _population(
-    name: str, stored: object, solutions: Solutions, rules: PopulationRules | None
-) -> Population:
-    """Return a population from its fields."""
-    if not isinstance(stored, dict):
-        raise ArchiveError(f"its {name} is not a JSON object")
-    try:
-        found = decode_fields(Population, Archive(stored, {}), solutions, rules=rules)
-    except ArchiveError as error:
-        raise ArchiveError(f"its {name} is impossible: {error}") from error
-    return Population(**found)
 
 
 def center_ranges(total_weight: float) -> Ranges:
@@ -292,9 +266,8 @@ class Checkpoint(StateFile[SearchState]):
         if LABELS in archive.arrays:
             solutions = self._labelled(archive, solutions)
         rules, most_founders = state.population.rules, state.population.founders_due
-        stored = decode_fields(
-            SearchState, archive, Solutions(solutions), k, d, ranges, state.rng, rules
-        )
+        known = Fields(solutions, k, d, ranges, state.rng, rules)
+        stored = known.decoded(SearchState, archive)
         random = stored.pop("rng")
         _check_consistency(SearchState(**stored, rng=state.rng), most_founders, bounds)
         for name, value in stored.items():
@@ -320,11 +293,11 @@ class Checkpoint(StateFile[SearchState]):
 def encode_state(state: SearchState, k: int, d: int) -> tuple[dict[str, Any], Arrays]:
     """Return all fields of a state as a JSON object and arrays."""
     arrays: Arrays = {}
-    solutions = Solutions()
-    meta = encode_fields(state, solutions, arrays, k, d)
-    arrays |= records_to_arrays(Individual, solutions.stored, "solution", k, d)
-    if solutions.stored and all(one.labels is not None for one in solutions.stored):
-        arrays[LABELS] = np.array([one.labels for one in solutions.stored], dtype=np.int32)
+    known = Fields(k=k, d=d)
+    meta, solutions = known.encoded(state, arrays), known.solutions
+    arrays |= records_to_arrays(Individual, solutions, "solution", k, d)
+    if solutions and all(one.labels is not None for one in solutions):
+        arrays[LABELS] = np.array([one.labels for one in solutions], dtype=np.int32)
     return meta, arrays
 
 
@@ -400,8 +373,8 @@ class PathCheckpoint(StateFile[PathState]):
 
     def encoded(self, state: PathState) -> tuple[dict[str, Any], Arrays]:
         """Return a state as a JSON object and arrays."""
-        solutions = Solutions()
-        meta, stored = encode_fields(state, solutions), solutions.stored
+        known = Fields()
+        meta, stored = known.encoded(state), known.solutions
         weights = [one.cluster_weights for one in stored]
         return meta, {
             "solution_k": np.array([len(one.centers) for one in stored], np.int64),
@@ -416,12 +389,20 @@ class PathCheckpoint(StateFile[PathState]):
     def restored(self, archive: Archive, state: PathState) -> PathState:
         """Return the state that an archive holds, unless anything is wrong with it."""
         archive.expect(self.encoded(state)[1])
-        found = PathState(**decode_fields(PathState, archive, self._solutions(archive)))
+        found = PathState(**Fields(self._solutions(archive)).decoded(PathState, archive))
         if found.ks != state.ks or not set(found.entries) <= set(found.ks):
             raise ArchiveError("its numbers of clusters are not those of the path")
+        for k, entry in found.entries.items():
+            inertias = [one.inertia for one in entry.members]
+            sizes = {len(one.centers) for one in (*entry.members, *entry.up, *entry.down)}
+            if not inertias or inertias != sorted(inertias) or sizes != {k}:
+                raise ArchiveError(
+                    f"its entries for k={k} are impossible: the first is not the best, or some "
+                    "have another number of clusters"
+                )
         return found
 
-    def _solutions(self, archive: Archive) -> Solutions:
+    def _solutions(self, archive: Archive) -> list[Individual]:
         """Return the solutions of an archive, whose centres come one after the other."""
         counts = archive.array("solution_k", "int64", (None,), low=1).tolist()
         p, rows = len(counts), sum(counts)
@@ -433,9 +414,7 @@ class PathCheckpoint(StateFile[PathState]):
         weights = archive.array("cluster_weights", "float64", (rows,), low=lightest, high=heaviest)
         ends = np.cumsum(counts).tolist()
         rows_of = [slice(end - k, end) for k, end in zip(counts, ends, strict=True)]
-        return Solutions(
-            [
-                Individual(centers[own].copy(), inertia, weights[own].copy(), alpha)
-                for own, inertia, alpha in zip(rows_of, inertias, alphas, strict=True)
-            ]
-        )
+        return [
+            Individual(centers[own].copy(), inertia, weights[own].copy(), alpha)
+            for own, inertia, alpha in zip(rows_of, inertias, alphas, strict=True)
+        ]
