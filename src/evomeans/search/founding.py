@@ -196,6 +196,17 @@ class QuickStart:
         return engine.means(space.assign(found)[0], centers) if self.n_directions else found
 
 
+def found(orders: Sequence[Order], engine: Engine) -> list[Order]:
+    """Place the founders among some orders; those of a kind are placed together."""
+    placed = list(orders)
+    for founding in {one.founding for one in orders if one.founding is not None}:
+        places = [i for i, one in enumerate(orders) if one.founding == founding]
+        centers = founding.place(engine, [orders[i].numbers for i in places])
+        for i, own in zip(places, centers, strict=True):
+            placed[i] = orders[i].placed(own, founding.name, is_independent=True)
+    return placed
+
+
 def quick_start(engine: Engine, n_clusters: int, looks: float) -> QuickStart:
     """Return a quick start that takes no longer than so many looks at all samples."""
     start = _start_in_all_features(engine, n_clusters, looks)

@@ -22,7 +22,7 @@ from evomeans.search.population import IMPROVEMENT
 
 if TYPE_CHECKING:
     from evomeans.search.population import Population
-    from evomeans.search.state import SearchState
+    from evomeans.search.search import SearchState
 
 # What the record calls the first solution after its swaps.
 SWAPPED = "swaps of the first"
