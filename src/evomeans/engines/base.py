@@ -168,12 +168,12 @@ class PlainKMeans(Abandonable, OneAtATime):
 
 
 # Single moves follow a swap only if it comes this close to the best without them.
-NEARLY = 1.003
+NEARLY_BEST = 1.003
 # A descent is abandoned if it needs more steps like its last one to reach the required inertia.
 STEPS_AHEAD = 10.0
 # Products of values between two looks at whether the engine is abandoned, and from which on an
 # assignment takes long: milliseconds.
-AT_ONCE, LONG = 2**25, 2_500_000
+PRODUCTS_AT_ONCE, LONG = 2**25, 2_500_000
 # How long labels take is estimated by this share of the centres.
 FEW_CENTERS = 1 / 16
 
@@ -253,7 +253,7 @@ class ModelEngine(Abandonable, DrawnCenters, CountingSamples, ABC):
         rng = np.random.default_rng(int(start.quantile * 2**53))
         for _ in range(start.local_search.swaps if len(centers) > 1 else 0):
             self.reach(best.centers)
-            goal = best.objective * NEARLY
+            goal = best.objective * NEARLY_BEST
             begin = self.swapped(best.centers, best.cluster_weights, rng)
             swapped = self.descend(begin, False, goal)
             n_iter += swapped.n_iter
@@ -294,7 +294,7 @@ class ModelEngine(Abandonable, DrawnCenters, CountingSamples, ABC):
 
     def blocks(self, n_clusters: int) -> Iterator[slice]:
         """Yield the rows that are compared with centres together, while anybody wants it."""
-        at_once = max(1, AT_ONCE // max(1, n_clusters * len(self.frame.shift)))
+        at_once = max(1, PRODUCTS_AT_ONCE // max(1, n_clusters * len(self.frame.shift)))
         for first in range(0, self.n_samples, at_once):
             self.check_abandoned()
             yield slice(first, min(first + at_once, self.n_samples))

@@ -21,7 +21,7 @@ from evomeans.engines.frame import SMALLEST_SQUARE, Frame, is_sparse, limb_bits
 from evomeans.engines.rules import LARGEST_VALUE
 
 # Sums of weights, of models whose kernels square them.
-LIGHTEST, HEAVIEST = 1e-100, 1e100
+LIGHTEST_TOTAL, HEAVIEST_TOTAL = 1e-100, 1e100
 OVERFLOW = f"sums overflow beyond {LARGEST_VALUE:.0e}. Divide X by a constant first."
 
 
@@ -35,10 +35,10 @@ def check_total_weight(total: float) -> None:
 
 def check_moderate_weight(total: float) -> None:
     """Reject weights whose squares, or products with squared distances, are not all numbers."""
-    if not LIGHTEST <= total <= HEAVIEST:
+    if not LIGHTEST_TOTAL <= total <= HEAVIEST_TOTAL:
         raise ValueError(
-            f"sample_weight sums to {total:.3g}; this model needs a sum between {LIGHTEST:.0e} and "
-            f"{HEAVIEST:.0e}. Multiply the weights by a constant."
+            f"sample_weight sums to {total:.3g}; this model needs a sum between "
+            f"{LIGHTEST_TOTAL:.0e} and {HEAVIEST_TOTAL:.0e}. Multiply the weights by a constant."
         )
 
 
@@ -59,7 +59,7 @@ def reaching(frame: Frame, low: NDArray[Any], high: NDArray[Any]) -> Frame:
 # Means then have errors of at most 2⁻²⁰ of the size of their samples.
 SPARE_BITS = 20
 DIGITS = 53
-BLOCK = 2**20
+VALUES_PER_BLOCK = 2**20
 # Columns that mostly suffice to see that samples are not lost.
 FEW_COLUMNS = 16
 
@@ -151,7 +151,7 @@ def check_resolution(
             return
         ends = _dense(X.min(axis=0)), _dense(X.max(axis=0))
         extremes = Extremes(*ends, lightest, heaviest, X.shape[0])
-        step = X.shape[0] if is_sparse(X) else max(1, BLOCK // X.shape[1])
+        step = X.shape[0] if is_sparse(X) else max(1, VALUES_PER_BLOCK // X.shape[1])
         counts = np.zeros((2, k), np.int64)
         for begin in range(0, X.shape[0], step):
             part = slice(begin, begin + step)

@@ -31,7 +31,7 @@ from evomeans.typing import FloatArray, Integers
 # Of a division: the centre that is given up is the most crowded one of this share of all; so many
 # samples are drawn, and the cluster of the one that is farthest from its centre is divided; and how
 # far the halves begin from the centre of their cluster, on the way to that sample.
-SHARE, CANDIDATES, STEP = 0.1, 4, 0.1
+CROWDED_SHARE, DRAWN_TO_DIVIDE, HALF_STEP = 0.1, 4, 0.1
 
 
 class Child(NamedTuple):
@@ -246,7 +246,7 @@ def divide(centers: FloatArray, rows: FloatArray, rng: np.random.Generator) -> F
     k = len(centers)
     if k < 2:
         return centers
-    drawn = rng.choice(k, size=max(2, round(SHARE * k)), replace=False)
+    drawn = rng.choice(k, size=max(2, round(CROWDED_SHARE * k)), replace=False)
     apart = squares_between(centers[drawn], centers)
     apart[np.arange(len(drawn)), drawn] = np.inf
     removed = drawn[apart.min(axis=1).argmin()]
@@ -254,7 +254,7 @@ def divide(centers: FloatArray, rows: FloatArray, rng: np.random.Generator) -> F
     away[:, removed] = np.inf
     farthest = away.min(axis=1).argmax()
     divided = away[farthest].argmin()
-    step = STEP * (rows[farthest] - centers[divided])
+    step = HALF_STEP * (rows[farthest] - centers[divided])
     moved = centers.copy()
     moved[removed], moved[divided] = centers[divided] + step, centers[divided] - step
     return moved
@@ -338,7 +338,7 @@ def relocate(orders: Sequence[Order], engine: Engine) -> list[Order]:
         seeds = [[int(orders[i].quantile * 2.0**53), 1] for i in divided]
         sources = [np.random.default_rng(seed) for seed in seeds]
         # Together: an engine may have to ask elsewhere for its samples.
-        rows = engine.samples_at(np.concatenate([rng.random(CANDIDATES) for rng in sources]))
+        rows = engine.samples_at(np.concatenate([rng.random(DRAWN_TO_DIVIDE) for rng in sources]))
         for i, own, rng in zip(divided, np.split(rows, len(divided)), sources, strict=True):
             centers = divide(orders[i].centers, own, rng)
             relocated[i] = replace(orders[i], centers=centers, removed=-1)
