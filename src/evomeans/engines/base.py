@@ -18,8 +18,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines.frame import Frame
-from evomeans.engines.precision import check_moderate_weight
+from evomeans.engines.frame import Frame, check_moderate_weight
 from evomeans.engines.protocol import (
     Abandonable,
     Abandoned,

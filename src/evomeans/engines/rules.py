@@ -5,9 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-# Sums over 1e7 samples of this size stay finite.
-LARGEST_VALUE = 1e300
-
 GOLDEN_RATIO = 0.6180339887498949
 
 # From this many rows on, the CPU engine puts dense samples into buckets first.

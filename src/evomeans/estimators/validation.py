@@ -21,9 +21,7 @@ from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.validation import validate_data
 
 from evomeans.engines import is_dask
-from evomeans.engines.frame import is_sparse
-from evomeans.engines.precision import OVERFLOW, check_total_weight
-from evomeans.engines.rules import LARGEST_VALUE
+from evomeans.engines.frame import LARGEST_VALUE, OVERFLOW, check_total_weight, is_sparse
 from evomeans.engines.workers import extremes
 from evomeans.estimators.parameters import (
     check_engine,
