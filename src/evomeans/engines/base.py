@@ -59,6 +59,12 @@ class CountingSamples:
         """Make a whole batch in a round."""
         return self.batch  # type: ignore[attr-defined,no-any-return]
 
+    def seeds_among(
+        self, places: FloatArray, draws: Sequence[FloatArray]
+    ) -> list[FloatArray] | None:
+        """Leave k-means++ among some samples to the search."""
+        return None
+
     def merge(
         self, centers: FloatArray, weights: FloatArray, k: int, stop: Integers | None = None
     ) -> tuple[FloatArray, FloatArray, Indices]:

@@ -424,6 +424,15 @@ class Engine(Protocol):
         lowers Σ wD² most.
         """
 
+    def seeds_among(
+        self, places: FloatArray, draws: Sequence[FloatArray]
+    ) -> list[FloatArray] | None:
+        """Draw the centres of several founders by k-means++ among the samples at some quantiles.
+
+        ``draws`` are the uniform numbers of each founder, of shape (k, t) as in :meth:`seed`. None
+        if that is left to the search.
+        """
+
     def merge(
         self, centers: FloatArray, weights: FloatArray, k: int, stop: Integers | None = None
     ) -> tuple[FloatArray, FloatArray, Indices]:

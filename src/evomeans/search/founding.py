@@ -131,6 +131,8 @@ class KMeansPlusPlus:
             quantiles = np.random.default_rng(int(draws[0][0, 0] * 2.0**53)).random(size)
         else:
             quantiles = (np.arange(engine.n_samples) + 0.5) / engine.n_samples
+        if (placed := engine.seeds_among(quantiles, draws)) is not None:
+            return placed
         rows = engine.samples_at(quantiles)
         return [seed_among(rows, numbers, lambda: engine.is_abandoned) for numbers in draws]
 
