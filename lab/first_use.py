@@ -1,14 +1,17 @@
 """What a newcomer waits for: the first fit ever, and the first fit of later processes.
 
 Run with ``python -m lab first_use``, or name some cases; ``--against REV`` measures another
-version as well. Every number is from a process of its own. The first compiles into an empty cache,
+version as well. Every number is from a process of its own, with a copy of the package as pip would
+install it: with bytecode, but without kernels. The first process compiles into an empty cache, and
 the second finds it filled. Seconds of CPU include the processes that help to compile.
 """
 
 from __future__ import annotations
 
+import compileall
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -40,11 +43,19 @@ print(json.dumps([time.perf_counter() - wall, sum(os.times()[:4]) - cpu]))
 """
 
 
+def installed(source: Path, folder: Path) -> Path:
+    """Copy the package into a folder. What is compiled beside the sources stays there."""
+    package = folder / "evomeans"
+    shutil.copytree(source / "evomeans", package, ignore=shutil.ignore_patterns("__pycache__"))
+    compileall.compile_dir(package, quiet=1)
+    return folder
+
+
 def measure(case: str, source: Path, cache: str) -> tuple[float, float]:
     """Return wall and CPU seconds of import and fit in a new process."""
-    environment = {**environment_of(source), "NUMBA_CACHE_DIR": cache}
-    # As in an installed package, later processes find the bytecode of earlier ones.
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    # Kernels may also lie among the caches of the user.
+    folders = {"NUMBA_CACHE_DIR": cache, "XDG_CACHE_HOME": cache, "LOCALAPPDATA": cache}
+    environment = {**environment_of(source), **folders}
     command = [sys.executable, "-c", PROCESS.format(case=CASES[case][0])]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -67,9 +78,10 @@ def main(given: Sequence[str] | None = None) -> None:
         sources["before"] = source_of(arguments.against)
     for case in arguments.cases or CASES:
         for version, source in sources.items():
-            with tempfile.TemporaryDirectory() as cache:
-                first, cpu = measure(case, source, cache)
-                later, later_cpu = measure(case, source, cache)
+            with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryDirectory() as site:
+                copy = installed(source, Path(site))
+                first, cpu = measure(case, copy, cache)
+                later, later_cpu = measure(case, copy, cache)
             print(
                 f"{case:12}{version:>9}{first:11.1f}{cpu:7.1f}{CASES[case][1]:8.0f}"
                 f"{later:7.2f}{later_cpu:7.2f}",

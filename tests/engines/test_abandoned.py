@@ -135,7 +135,7 @@ def test_sparse_rows_are_taken_in_block_by_block(monkeypatch) -> None:
     """The same samples as at once; what is asked between blocks ends it."""
     rows = csr_matrix(np.where(RNG.random((500, 40)) < 0.1, RNG.normal(size=(500, 40)), 0.0))
     whole = order.neighbour_order(rows, 64)
-    monkeypatch.setattr(order, "AT_ONCE", 100)
+    monkeypatch.setattr(order, "VALUES_AT_ONCE", 100)
     blocks = list(order.row_blocks(rows.indptr))
     assert_array_equal(np.concatenate([np.arange(500)[part] for part in blocks]), np.arange(500))
     assert len(blocks) > 10
@@ -158,7 +158,7 @@ def test_the_order_of_rows_does_not_depend_on_how_often_it_is_looked_at(
 ) -> None:
     rows = RNG.normal(size=(20_000, 4))
     expected = order.neighbour_order(rows, 64)
-    monkeypatch.setattr(order, "AT_ONCE", 5_000)
+    monkeypatch.setattr(order, "VALUES_AT_ONCE", 5_000)
     asked = []
     found = order.neighbour_order(rows, 64, n_jobs, lambda: asked.append(1))
     assert_array_equal(found, expected)
@@ -169,7 +169,7 @@ def test_the_order_of_rows_does_not_depend_on_how_often_it_is_looked_at(
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_samples_that_are_not_in_order_are_seeded_and_labelled(monkeypatch, kind) -> None:
-    monkeypatch.setattr(cpu_engine, "MANY_VALUES", 1)
+    monkeypatch.setattr(cpu_engine, "VALUES_WORTH_DEFERRING", 1)
     rows = X if kind == "dense" else csr_matrix(np.where(X > 0.5, X, 0.0))
     engine = CpuEngine(rows)
     assert not engine.is_prepared
@@ -182,7 +182,7 @@ def test_samples_that_are_not_in_order_are_seeded_and_labelled(monkeypatch, kind
     assert not engine.is_prepared
     engine.abandon(False)
     labels, inertia = engine.assign(centers)
-    monkeypatch.setattr(cpu_engine, "MANY_VALUES", 2**20)
+    monkeypatch.setattr(cpu_engine, "VALUES_WORTH_DEFERRING", 2**20)
     expected, same = CpuEngine(rows).assign(centers)
     assert_array_equal(labels, expected)
     assert inertia == pytest.approx(same, rel=1e-12)
@@ -212,7 +212,7 @@ def test_models_end_seeding_with_distinct_samples(monkeypatch, name, nth) -> Non
 @pytest.mark.parametrize("name", MODELS)
 def test_a_refinement_of_a_model_says_how_far_it_came(monkeypatch, name) -> None:
     """It is asked for every block of rows, and ends with finite centres, wherever that is."""
-    monkeypatch.setattr(base, "PRODUCTS_AT_ONCE", 1_000)
+    monkeypatch.setattr(base, "AT_ONCE", 1_000)
     engine = MODELS[name]()
     start = Order(engine.rows(np.arange(5)))
     asked = []
@@ -310,7 +310,7 @@ def test_a_step_that_is_watched_ends_when_it_is_over(monkeypatch) -> None:
 
 def test_labels_do_not_prepare_samples_for_which_there_was_no_time(monkeypatch) -> None:
     """Labels come from the data as they are: nothing else is made of them when time is up."""
-    monkeypatch.setattr(cpu_engine, "MANY_VALUES", 1)
+    monkeypatch.setattr(cpu_engine, "VALUES_WORTH_DEFERRING", 1)
     engine = CpuEngine(X)
     engine.abandon(True)
     with pytest.raises(Abandoned):

@@ -15,8 +15,8 @@ from scipy.spatial.distance import cdist
 
 from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.protocol import Abandoned
-from evomeans.kernels import MOST_EXACT, MOST_KEPT, matching, ward
-from evomeans.kernels.merging import pnn_merge
+from evomeans.kernels import MOST_MATCHED_EXACTLY, matching, ward
+from evomeans.kernels.ward import MOST_COSTS, pnn_merge
 from evomeans.search.crossover import Breeding, merging_crossover, squared_matching_crossover
 from evomeans.search.population import Individual
 
@@ -33,7 +33,7 @@ def auctioned(first, second, *, squared):
     k = len(first)
     memory = matching.MatchingArrays.allocate(k)._replace(offers=np.empty((k, k), np.float32))
     memory.places[5:7] = np.arange(k)
-    highest = matching.set_costs(first, second, squared, k, memory)
+    highest = matching.set_offers(first, second, squared, k, memory)
     matching.hold_auction(k, highest, memory)
     return memory.places[matching.COLUMN_OF]
 
@@ -65,12 +65,12 @@ def test_an_auction_is_nearly_the_cheapest_assignment(squared, case) -> None:
 @pytest.mark.parametrize("n_shared", [0, 500])
 def test_many_centres_are_matched_at_nearly_the_least_cost(squared, n_shared) -> None:
     """With 500 shared centres few are left, and these are matched at the least cost."""
-    rng, k = np.random.default_rng(0), 2 * MOST_EXACT - 100
+    rng, k = np.random.default_rng(0), 2 * MOST_MATCHED_EXACTLY - 100
     first, second = rng.normal(size=(2, k, 6))
     places = rng.permutation(k)[:n_shared]
     second[places] = first[:n_shared]
     memory = matching.MatchingArrays.allocate(k)
-    matching.match_many(first, second, squared, memory)
+    matching.match(first, second, squared, memory)
     assert_array_equal(np.sort(memory.partner), np.arange(k))
     assert_array_equal(memory.partner[:n_shared], places)
     assert np.count_nonzero(memory.is_shared) == n_shared
@@ -88,17 +88,18 @@ def clusters(n: int, d: int, seed: int = 0):
     return rng.normal(size=(n, d)), rng.integers(1, 20, n).astype(float)
 
 
-def merged_by(kernel: Any, centers, weights, k: int):
+def merged_by(merge: Any, centers, weights, k: int):
     """Return the clusters that are left, and the working memory."""
     n, d = centers.shape
     memory = ward.MergingArrays.allocate(n, d)
-    lists = ward.MergingArrays.allocate(MOST_KEPT + 1, d)
+    lists = ward.MergingArrays.allocate(MOST_COSTS + 1, d)
     memory = memory._replace(
         costs=np.empty((n, n)), **{name: getattr(lists, name)[:n] for name in lists._fields[7:]}
     )
     memory.shares[:] = weights / weights.max()
     result = np.empty((k, d)), np.empty(k), np.empty(k, np.intp)
-    kernel(centers, weights, *result, memory)
+    merge(centers, k, ward.unite_equal(centers, k, memory), memory)
+    ward.write_merged(centers, weights, *result, memory)
     return (*result, memory)
 
 
@@ -106,8 +107,8 @@ def merged_by(kernel: Any, centers, weights, k: int):
 def test_lists_merge_at_nearly_the_cost_of_all_pairs(seed) -> None:
     (centers, weights), k = clusters(300, 5, seed), 120
     costs = []
-    for kernel in (ward.merge, ward.merge_many):
-        merged, totals, origins, memory = merged_by(kernel, centers, weights, k)
+    for merge in (ward.merge_by_costs, ward.merge_by_lists):
+        merged, totals, origins, memory = merged_by(merge, centers, weights, k)
         labels = np.searchsorted(origins, memory.origin)
         assert_array_equal(origins[labels], memory.origin)
         assert_allclose(totals, np.bincount(labels, weights, k))
@@ -118,8 +119,8 @@ def test_lists_merge_at_nearly_the_cost_of_all_pairs(seed) -> None:
 def test_equal_clusters_are_merged_before_all_others() -> None:
     centers, weights = clusters(200, 4)
     centers[150:] = centers[:50]
-    _, totals, origins, _ = merged_by(ward.merge, centers, weights, 150)
-    _, found_totals, found, _ = merged_by(ward.merge_many, centers, weights, 150)
+    _, totals, origins, _ = merged_by(ward.merge_by_costs, centers, weights, 150)
+    _, found_totals, found, _ = merged_by(ward.merge_by_lists, centers, weights, 150)
     assert_array_equal(found, origins)
     assert_array_equal(found_totals, totals)
 
@@ -131,7 +132,7 @@ def individual(k: int, seed: int) -> Individual:
 @pytest.mark.parametrize("crossover", [squared_matching_crossover, merging_crossover])
 def test_a_crossover_of_many_centres_sees_that_the_engine_is_abandoned(crossover) -> None:
     engine = CpuEngine(np.random.default_rng(0).normal(size=(50, 3)))
-    k = MOST_KEPT
+    k = MOST_COSTS
     breeding = Breeding(engine, np.zeros(k), 0.5)
     engine.abandon(True)
     with pytest.raises(Abandoned):
@@ -143,21 +144,21 @@ def test_a_crossover_of_many_centres_sees_that_the_engine_is_abandoned(crossover
 
 def test_long_kernels_end_before_they_begin_if_they_are_stopped() -> None:
     """What they would write is untouched."""
-    k, stop = MOST_EXACT + 1, np.ones(1, np.int64)
+    k, stop = MOST_MATCHED_EXACTLY + 1, np.ones(1, np.int64)
     first, second = np.random.default_rng(0).normal(size=(2, k, 2))
     memory = matching.MatchingArrays.allocate(k, stop)
     memory.partner[:] = -7
-    matching.match_many(first, second, True, memory)
+    matching.match(first, second, True, memory)
     assert (memory.partner == -7).all()
-    centers, weights = clusters(MOST_KEPT + 1, 2)
+    centers, weights = clusters(MOST_COSTS + 1, 2)
     memory = ward.MergingArrays.allocate(len(centers), 2, stop)
     memory.shares[:] = weights / weights.max()
     merged = np.full((10, 2), -7.0)
-    ward.merge_many(centers, weights, merged, np.empty(10), np.empty(10, np.intp), memory)
+    ward.merge(centers, weights, merged, np.empty(10), np.empty(10, np.intp), memory)
     assert (merged == -7.0).all()
 
 
 def test_merging_many_clusters_keeps_the_mean() -> None:
-    centers, weights = clusters(MOST_KEPT + 200, 3)
+    centers, weights = clusters(MOST_COSTS + 200, 3)
     merged, totals, _ = pnn_merge(centers, weights, 1500)
     assert_allclose(totals @ merged, weights @ centers)

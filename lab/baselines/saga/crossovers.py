@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 
-from evomeans.kernels.merging import pnn_merge
+from evomeans.kernels.ward import pnn_merge
 from evomeans.typing import FloatArray, Indices
 
 

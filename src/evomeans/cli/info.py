@@ -26,11 +26,9 @@ def needed_calls() -> list[Any]:
     from evomeans.engines.cpu import predict
     from evomeans.engines.cpu.kernels import calls, other_calls
     from evomeans.exact import certify
-    from evomeans.kernels import matching, merging
+    from evomeans.kernels import matching, ward
 
-    needed = list(certify.kernel_calls())
-    for n_clusters in (1, 10_000):
-        needed += [*matching.kernel_calls(n_clusters), *merging.kernel_calls(2 * n_clusters)]
+    needed = [*certify.kernel_calls(), *matching.kernel_calls(), *ward.kernel_calls()]
     needed += [*constrained.kernel_calls(), *trimmed.kernel_calls(), *certify.line_calls()]
     for dtype in (np.float64, np.float32):
         dense = np.ones((1, 1), dtype)

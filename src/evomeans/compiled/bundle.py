@@ -13,6 +13,7 @@ import hashlib
 from typing import Any, TypeVar
 
 import numpy as np
+from numba import types
 from numba.extending import (
     NativeValue,
     infer_getattr,
@@ -22,14 +23,13 @@ from numba.extending import (
     typeof_impl,
     unbox,
 )
-from numba.types import Type
 
 from evomeans.compiled.numba_private import AttributeTemplate, cgutils, ir
 
 Class = TypeVar("Class", bound=type)
 
 
-class BundleType(Type):  # type: ignore[misc]
+class BundleType(types.Type):  # type: ignore[misc]
     """The Numba type of a bundle: its class, and the types of its fields."""
 
     def __init__(self, cls: Any, types: tuple[Any, ...]) -> None:

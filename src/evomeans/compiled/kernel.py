@@ -15,21 +15,19 @@ from numba import types
 
 from evomeans.compiled.bundle import BundleType
 from evomeans.compiled.cache import SharedCache
-from evomeans.compiled.numba_private import (
-    PartCompiler,
-    PartDispatcher,
-    VariantDispatcher,
-    WholeCompiler,
-)
+from evomeans.compiled.numba_private import PartDispatcher, WholeDispatcher
 
 # Seconds after which we do not wait any longer for another process that compiles the same kernel.
 LONGEST_WAIT = 120.0
 
 
-class Kernel(VariantDispatcher):
+class Kernel(WholeDispatcher):
     """A function that is compiled on its first call from Python, or with the kernels that call it.
 
-    ``is_kept`` says whether machine code is kept on disk; for the others see VariantDispatcher.
+    * ``options``: of Numba.
+    * ``choose``: returns the function to compile instead, for these types of the arguments. Such a
+      kernel is called by other kernels only.
+    * ``is_kept``: whether machine code is kept on disk.
     """
 
     def __init__(
@@ -41,31 +39,36 @@ class Kernel(VariantDispatcher):
         is_kept: bool = True,
     ) -> None:
         self._is_kept = is_kept
-        super().__init__(function, options, WholeCompiler, choose)
+        super().__init__(function, options)
         # What Numba has set.
         del self._cache
         self._choose = choose
+        self._parts: dict[Callable[..., Any], PartDispatcher] = {}
 
     @cached_property
     def _cache(self) -> SharedCache:
         # Numba asks it. Made when it is needed: most kernels are only called by others.
         return SharedCache(self.py_func, self._is_kept)
 
-    @cached_property
-    def part(self) -> PartDispatcher:
-        """The same function as other kernels see it."""
-        return PartDispatcher(self.py_func, dict(self.targetoptions), PartCompiler, self._choose)
+    def part_for(self, kinds: tuple[Any, ...]) -> PartDispatcher:
+        """Return the same function as other kernels see it, or the one for these types."""
+        function = self.py_func if self._choose is None else self._choose(*kinds)
+        if function not in self._parts:
+            self._parts[function] = PartDispatcher(function, dict(self.targetoptions))
+        return self._parts[function]
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """Return the types of a call from another kernel."""
-        return self.part.get_call_template(args, kws)
+        return self.part_for(args).get_call_template(args, kws)
 
-    def get_overload(self, signature: Any) -> Any:
+    def get_overload(self, kinds: tuple[Any, ...]) -> Any:
         """Return what another kernel calls."""
-        return self.part.get_overload(signature)
+        return self.part_for(kinds).get_overload(kinds)
 
     def compile(self, sig: Any) -> Any:
         """Compile for types of arguments, or load what this or another process has compiled."""
+        if self._choose is not None:
+            raise TypeError(f"{self.py_func.__name__!r} is called by other kernels only.")
         self.compile_unless_claimed(sig, timeout=LONGEST_WAIT)
         return super().compile(sig)
 

@@ -22,16 +22,11 @@ from typing import Any
 from llvmlite import ir  # instructions and types of LLVM
 from numba import types
 from numba.core import cgutils  # memory of functions, and tuples in them
-from numba.core.typing.templates import (
-    AbstractTemplate,  # what an operator means for a type of our own
-    AttributeTemplate,  # which attributes it has
-    infer_global,  # declares such an operator
-    signature,  # types of such a call
-)
+from numba.core.typing.templates import AttributeTemplate  # which attributes a type has
 from numba.extending import intrinsic
 
 # What is passed on; all else is defined here.
-__all__ = ["AbstractTemplate", "AttributeTemplate", "cgutils", "infer_global", "ir", "signature"]
+__all__ = ["AttributeTemplate", "cgutils", "ir"]
 
 # What the compiler of our own is made of. A Numba without one of them is used the plain way.
 MISSING: str | None = None
@@ -43,26 +38,9 @@ try:
     from numba.core.compiler import (
         CompilerBase,  # a compiler with passes of its own
         CompileResult,  # what compilation returns, and what a cache file holds
+        DefaultPassBuilder,  # the passes of a compiler
     )
-    from numba.core.compiler_machinery import PassManager  # the passes of a compiler
-
-    # Compiles for types of arguments, here a variant that depends on them.
-    from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
     from numba.core.registry import CPUDispatcher  # what Python calls
-    from numba.core.typed_passes import (
-        IRLegalization,
-        NativeLowering,
-        NoPythonBackend,
-        NopythonTypeInference,
-        PreLowerStripPhis,
-    )
-    from numba.core.untyped_passes import (
-        FixupArgs,
-        GenericRewrites,
-        IRProcessing,
-        ReconstructSSA,
-        TranslateByteCode,
-    )
 except ImportError as error:
     MISSING = str(error)
 
@@ -129,28 +107,14 @@ def unpacked(context: Any, payload: bytes) -> Any:
 
 if MISSING is None:
 
-    class KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
-        """Code of a kernel."""
-
-        def _optimize_functions(self, module: Any) -> None:
-            """Simplify the functions of a module, before any are inlined.
-
-            Numba makes a new set of passes for each of them, including those that are only
-            declared.
-            """
-            module.data_layout = self._codegen._data_layout
-            passes, builder = self._codegen._function_pass_manager()
-            for function in defined(module.functions):
-                passes.run(function, builder)
-
-    class Part(KernelLibrary):
+    class Part(JITCodeLibrary):  # type: ignore[misc]
         """The code of a kernel that is part of others: neither optimised as a whole nor emitted."""
 
         def finalize(self) -> None:
             """Leave the code as it is; :class:`Whole` does what remains to be done."""
             self._finalized = True
 
-    class Whole(KernelLibrary):
+    class Whole(JITCodeLibrary):  # type: ignore[misc]
         """The code of a kernel that Python calls, with all of its parts."""
 
         def serialize_using_object_code(self) -> tuple[str, str, tuple[bytes, bytes]]:
@@ -175,32 +139,13 @@ if MISSING is None:
                         self.add_linking_library(part)
 
     class WholeCompiler(CompilerBase):  # type: ignore[misc]
-        """Compiles a kernel that Python calls.
+        """Compiles a kernel that Python calls."""
 
-        Numba's other passes deal with what kernels do not have: closures, generators, array
-        expressions and code that depends on literal values.
-        """
-
-        library_class: type[KernelLibrary] = Whole
+        library_class: type[JITCodeLibrary] = Whole
 
         def define_pipelines(self) -> list[Any]:
-            """Return the passes that kernels need."""
-            passes = PassManager("kernel")
-            for one in (
-                TranslateByteCode,
-                FixupArgs,
-                IRProcessing,
-                GenericRewrites,
-                ReconstructSSA,
-                NopythonTypeInference,
-                PreLowerStripPhis,
-                IRLegalization,
-                NativeLowering,
-                NoPythonBackend,
-            ):
-                passes.add_pass(one, one.__name__)
-            passes.finalize()
-            return [passes]
+            """Return the passes of Numba, without the ways back to interpreted code."""
+            return [DefaultPassBuilder.define_nopython_pipeline(self.state)]
 
         def compile_extra(self, function: Callable[..., Any]) -> Any:
             """Compile a function, into a library of our own."""
@@ -231,51 +176,30 @@ if MISSING is None:
             )
             return result
 
-    class VariantCompiler(_FunctionCompiler):  # type: ignore[misc]
-        """Compiles the variant of a function that is made for the types of its arguments."""
+    class WholeDispatcher(CPUDispatcher):  # type: ignore[misc]
+        """A kernel as Python sees it; ``options`` are those of Numba."""
 
-        choose: Callable[..., Callable[..., Any]]
-
-        def _get_implementation(self, args: Any, kws: Any) -> Callable[..., Any]:
-            return self.choose(*args)
-
-    class VariantDispatcher(CPUDispatcher):  # type: ignore[misc]
-        """What Numba calls a function that is compiled for types, or the variant for these types.
-
-        * ``options``: of Numba.
-        * ``choose``: returns the function to compile instead, for these types of the arguments.
-        """
-
-        def __init__(
-            self,
-            function: Callable[..., Any],
-            options: dict[str, Any],
-            pipeline: type[WholeCompiler],
-            choose: Callable[..., Callable[..., Any]] | None,
-        ) -> None:
-            super().__init__(function, targetoptions=options, pipeline_class=pipeline)
-            if choose is not None:
-                self._compiler = VariantCompiler(
-                    self.py_func, self.targetdescr, self.targetoptions, {}, pipeline
-                )
-                self._compiler.choose = choose
+        def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+            super().__init__(function, targetoptions=options, pipeline_class=WholeCompiler)
 
         def address_for(self, kinds: tuple[Any, ...]) -> int:
             """Return where the machine code for these types is, once it is compiled."""
             result = self.overloads[kinds]
             return int(result.library.get_pointer_to_function(result.fndesc.llvm_func_name))
 
-    class PartDispatcher(VariantDispatcher):
+    class PartDispatcher(CPUDispatcher):  # type: ignore[misc]
         """A kernel as other kernels see it.
 
         All integers it takes are of one type, so that it is translated once, and not again for
         every mixture of integers that it is called with.
         """
 
+        def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+            super().__init__(function, targetoptions=options, pipeline_class=PartCompiler)
+
         def get_call_template(self, args: Any, kws: Any) -> Any:
             """Return the types of a call."""
-            _, args = self._compiler.fold_argument_types(args, kws)
-            return super().get_call_template(tuple(map(widened, args)), {})
+            return super().get_call_template(tuple(map(widened, args)), kws)
 
         def add_overload(self, result: Any) -> None:
             """Note a translation, which Python cannot call."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numba
 from numba import types
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic, overload, typeof_impl
 
 from evomeans.compiled.numba_private import cgutils, ir
 
@@ -37,8 +37,6 @@ class PlainKernel:
             function = variant_of(function, options, choose)
         self.dispatcher = numba.njit(**options)(function)
         self._function = function
-        # By this, Numba knows what other kernels call.
-        self._numba_type_ = numba.typeof(self.dispatcher)
 
     def __call__(self, *arguments: Any) -> Any:
         """Call it."""
@@ -72,6 +70,12 @@ class PlainKernel:
             options = {name: value for name, value in self._options.items() if name != "nogil"}
             self._addresses[kinds] = numba.cfunc(types.none(*kinds), **options)(self._function)
         return int(self._addresses[kinds].address)
+
+
+@typeof_impl.register(PlainKernel)  # type: ignore[untyped-decorator]
+def type_of_kernel(kernel: PlainKernel, context: Any) -> Any:
+    """Return the type by which Numba knows what other kernels call."""
+    return typeof_impl(kernel.dispatcher, context)
 
 
 class PlainEntry:

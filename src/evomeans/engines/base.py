@@ -18,7 +18,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines.frame import Frame, check_moderate_weight
+from evomeans.engines.frame import Frame
+from evomeans.engines.precision import check_moderate_weight
 from evomeans.engines.protocol import (
     Abandonable,
     Abandoned,
@@ -30,7 +31,6 @@ from evomeans.engines.protocol import (
 )
 from evomeans.engines.rules import BETTER, split_mixture
 from evomeans.engines.sampling import WeightedDraw, roulette
-from evomeans.kernels.merging import pnn_merge
 from evomeans.typing import FloatArray, Indices, Integers, Labels
 
 
@@ -59,16 +59,13 @@ class CountingSamples:
         """Make a whole batch in a round."""
         return self.batch  # type: ignore[attr-defined,no-any-return]
 
-    def seeds_among(
-        self, places: FloatArray, draws: Sequence[FloatArray]
-    ) -> list[FloatArray] | None:
-        """Leave k-means++ among some samples to the search."""
-        return None
-
     def merge(
         self, centers: FloatArray, weights: FloatArray, k: int, stop: Integers | None = None
     ) -> tuple[FloatArray, FloatArray, Indices]:
         """Merge clusters by Ward's method."""
+        # Imported late: importing the estimator loads no compiler.
+        from evomeans.kernels.ward import pnn_merge
+
         return pnn_merge(centers, weights, k, stop)
 
     def offspring(self, order: Order, ways: Sequence[Way]) -> Refinement | None:
@@ -173,12 +170,12 @@ class PlainKMeans(Abandonable, OneAtATime):
 
 
 # Single moves follow a swap only if it comes this close to the best without them.
-NEARLY_BEST = 1.003
+NEARLY = 1.003
 # A descent is abandoned if it needs more steps like its last one to reach the required inertia.
 STEPS_AHEAD = 10.0
 # Products of values between two looks at whether the engine is abandoned, and from which on an
 # assignment takes long: milliseconds.
-PRODUCTS_AT_ONCE, LONG = 2**25, 2_500_000
+AT_ONCE, LONG = 2**25, 2_500_000
 # How long labels take is estimated by this share of the centres.
 FEW_CENTERS = 1 / 16
 
@@ -258,7 +255,7 @@ class ModelEngine(Abandonable, DrawnCenters, CountingSamples, ABC):
         rng = np.random.default_rng(int(start.quantile * 2**53))
         for _ in range(start.local_search.swaps if len(centers) > 1 else 0):
             self.reach(best.centers)
-            goal = best.objective * NEARLY_BEST
+            goal = best.objective * NEARLY
             begin = self.swapped(best.centers, best.cluster_weights, rng)
             swapped = self.descend(begin, False, goal)
             n_iter += swapped.n_iter
@@ -299,7 +296,7 @@ class ModelEngine(Abandonable, DrawnCenters, CountingSamples, ABC):
 
     def blocks(self, n_clusters: int) -> Iterator[slice]:
         """Yield the rows that are compared with centres together, while anybody wants it."""
-        at_once = max(1, PRODUCTS_AT_ONCE // max(1, n_clusters * len(self.frame.shift)))
+        at_once = max(1, AT_ONCE // max(1, n_clusters * len(self.frame.shift)))
         for first in range(0, self.n_samples, at_once):
             self.check_abandoned()
             yield slice(first, min(first + at_once, self.n_samples))

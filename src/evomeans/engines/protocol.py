@@ -93,7 +93,7 @@ class LocalSearch:
         of squares is undone. None are made if ``max_iter`` is given. Needs ``Ability.SWAPS``.
     momentum : bool
         Whether centres go beyond the means on their way to the fixed point, see
-        :mod:`~evomeans.engines.course`. Not if ``max_iter`` is given. Needs
+        :mod:`~evomeans.engines.acceleration`. Not if ``max_iter`` is given. Needs
         ``Ability.MOMENTUM``.
     """
 
@@ -173,7 +173,7 @@ class Order:
     least_explained : float
         Σ Wⱼ‖cⱼ‖² that the refinement has to come to, Wⱼ being the weights of clusters: the larger
         it is, the lower is the inertia. A refinement with momentum and without swaps is given up
-        where that is hopeless (:mod:`~evomeans.engines.course`). 0 for one that is not.
+        where that is hopeless (:mod:`~evomeans.engines.acceleration`). 0 for one that is not.
     made_by : str
         The operator that placed it.
     is_independent : bool
@@ -424,21 +424,12 @@ class Engine(Protocol):
         lowers Σ wD² most.
         """
 
-    def seeds_among(
-        self, places: FloatArray, draws: Sequence[FloatArray]
-    ) -> list[FloatArray] | None:
-        """Draw the centres of several founders by k-means++ among the samples at some quantiles.
-
-        ``draws`` are the uniform numbers of each founder, of shape (k, t) as in :meth:`seed`. None
-        if that is left to the search.
-        """
-
     def merge(
         self, centers: FloatArray, weights: FloatArray, k: int, stop: Integers | None = None
     ) -> tuple[FloatArray, FloatArray, Indices]:
         """Merge clusters pairwise until k are left.
 
-        The result is that of :func:`~evomeans.kernels.merging.pnn_merge`, or nearly so if there are
+        The result is that of :func:`~evomeans.kernels.ward.pnn_merge`, or nearly so if there are
         thousands.
         """
 

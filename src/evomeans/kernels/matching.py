@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import FINITE, jit
 from evomeans.compiled.ready import Call
-from evomeans.kernels import MOST_EXACT
-from evomeans.kernels.vectors import coordinate_sum, is_equal, squared_difference
+from evomeans.kernels import MOST_MATCHED_EXACTLY
+from evomeans.kernels.vectors import (
+    CENTERS_IN_CACHE,
+    coordinate_sum,
+    is_equal,
+    squared_difference,
+)
 from evomeans.typing import Flags, FloatArray, Indices, Integers, SingleArray
 
 # Larger than any sum of squared distances.
@@ -29,7 +34,7 @@ class MatchingArrays(NamedTuple):
 
     * ``partner`` (k,), out: ``second[partner[i]]`` is matched with ``first[i]``.
     * ``is_shared`` (k,), out: whether the two are equal, to the last bit.
-    * ``costs`` (m, m): of pairs, with the lesser of k and MOST_EXACT for m.
+    * ``costs`` (m, m): of pairs, with the lesser of k and MOST_MATCHED_EXACTLY for m.
     * ``numbers`` (3, k) and ``places`` (7, k).
     * ``offers`` (k, k): costs of pairs for an auction; empty if there is none.
     * ``stop`` (1,): an auction ends soon after another thread sets it. The partners are undefined
@@ -47,7 +52,7 @@ class MatchingArrays(NamedTuple):
     @classmethod
     def allocate(cls, k: int, stop: Integers | None = None) -> MatchingArrays:
         """Allocate the arrays; without ``stop`` there is none."""
-        few, many = min(k, MOST_EXACT), k if k > MOST_EXACT else 0
+        few, many = min(k, MOST_MATCHED_EXACTLY), k if k > MOST_MATCHED_EXACTLY else 0
         return cls(
             partner=np.empty(k, np.intp),
             is_shared=np.empty(k, np.bool_),
@@ -71,41 +76,50 @@ def cross(
 ) -> None:
     """Match the centres of two parents, and take one centre of each pair.
 
-    * ``first`` and ``second`` (k, d): with at most MOST_EXACT centres each; see :func:`cross_many`.
+    * ``first`` and ``second`` (k, d).
     * ``coins`` (k,): below one half for the pairs, by the first, from which the second is taken.
     * ``child`` (k, d), out: at the positions of the parent from which most of what they do not
-      share is taken. ``is_second`` (1,) says whether that is the second.
+      share is taken. ``is_second`` (1,) says whether that is the second. Undefined if an auction
+      was stopped.
     * ``squared``: whether a pair costs its squared distance, instead of its distance.
     """
     match(first, second, squared, arrays)
-    take_one_of_each(first, second, coins, child, arrays, is_second)
+    if arrays.stop[0] == 0:
+        take_one_of_each(first, second, coins, child, arrays, is_second)
 
 
 @jit
 def match(first: FloatArray, second: FloatArray, squared: bool, arrays: MatchingArrays) -> None:
     """Assign every centre of ``first`` its own centre of ``second``; see :func:`cross`.
 
-    Centres that both have are paired with each other, the others at minimum cost. By the triangle
-    inequality this is a least total distance of all centres; a least total of squares need not
-    pair equal centres.
+    Centres that both have are paired with each other. The others are paired at minimum cost, or by
+    an auction if they are more than MOST_MATCHED_EXACTLY. By the triangle inequality this is a
+    least total distance of all centres; a least total of squares need not pair equal centres.
     """
     count = pair_shared(first, second, arrays)
-    match_exactly(first, second, squared, count, arrays)
+    if count <= MOST_MATCHED_EXACTLY:
+        set_costs(first, second, squared, count, arrays)
+        assign(arrays.costs, count, arrays.numbers, arrays.places)
+    else:
+        highest = set_offers(first, second, squared, count, arrays)
+        hold_auction(count, highest, arrays)
+        if arrays.stop[0] != 0:
+            return
+    rows, columns = arrays.places[5], arrays.places[6]
+    for a in range(count):
+        arrays.partner[rows[a]] = columns[arrays.places[COLUMN_OF, a]]
 
 
 @jit
-def match_exactly(
+def set_costs(
     first: FloatArray, second: FloatArray, squared: bool, count: int, arrays: MatchingArrays
 ) -> None:
-    """Pair up what :func:`pair_shared` has left, at the least cost."""
+    """Compute the costs of all pairs that :func:`pair_shared` has left."""
     rows, columns, costs = arrays.places[5], arrays.places[6], arrays.costs
     for a in range(count):
         for b in range(count):
             cost = squared_difference(first, rows[a], second, columns[b])
             costs[a, b] = cost if squared else math.sqrt(cost)
-    assign(costs, count, arrays.numbers, arrays.places)
-    for a in range(count):
-        arrays.partner[rows[a]] = columns[arrays.places[COLUMN_OF, a]]
 
 
 @jit
@@ -229,64 +243,24 @@ def shortest_path(
 ALLOWANCE = 0.005
 # How much finer each round of bids is than the one before, and the finest one, as a share of the
 # highest cost.
-FINER, FINEST = 5.0, 1e-9
+FINER, FINEST_STEP = 5.0, 1e-9
 # Costs are in single precision. The highest one is between these, for the first round.
-SMALLEST, MOST = 1e-30, 1e38
-# Centres of the second solution that stay in the cache of the processor while costs are computed.
-BLOCK = 64
-
-
-@jit
-def cross_many(
-    first: FloatArray,
-    second: FloatArray,
-    coins: FloatArray,
-    child: FloatArray,
-    squared: bool,
-    arrays: MatchingArrays,
-    is_second: Flags,
-) -> None:
-    """Do what :func:`cross` does, for more than MOST_EXACT centres.
-
-    Centres that both have are paired with each other. If at most MOST_EXACT are left, they are
-    paired at the least cost, and otherwise by an auction. If it is stopped, there is no child.
-    """
-    match_many(first, second, squared, arrays)
-    if arrays.stop[0] == 0:
-        take_one_of_each(first, second, coins, child, arrays, is_second)
-
-
-@jit
-def match_many(
-    first: FloatArray, second: FloatArray, squared: bool, arrays: MatchingArrays
-) -> None:
-    """Assign every centre of ``first`` its own centre of ``second``; see :func:`cross_many`."""
-    count = pair_shared(first, second, arrays)
-    if count <= MOST_EXACT:
-        match_exactly(first, second, squared, count, arrays)
-        return
-    highest = set_costs(first, second, squared, count, arrays)
-    hold_auction(count, highest, arrays)
-    if arrays.stop[0] != 0:
-        return
-    rows, columns = arrays.places[5], arrays.places[6]
-    for a in range(count):
-        arrays.partner[rows[a]] = columns[arrays.places[COLUMN_OF, a]]
+LOWEST_COST, HIGHEST_COST = 1e-30, 1e38
 
 
 @jit(inline=False)
-def set_costs(
+def set_offers(
     first: FloatArray, second: FloatArray, squared: bool, count: int, arrays: MatchingArrays
 ) -> float:
-    """Compute the costs of all pairs that are left, and return the highest."""
+    """Compute the costs of all pairs that are left for an auction, and return the highest."""
     rows, columns, highest = arrays.places[5], arrays.places[6], np.float32(0.0)
-    for begin in range(0, count, BLOCK):
+    for begin in range(0, count, CENTERS_IN_CACHE):
         for a in range(count):
             if arrays.stop[0] != 0:
                 return 0.0
-            for b in range(begin, min(begin + BLOCK, count)):
+            for b in range(begin, min(begin + CENTERS_IN_CACHE, count)):
                 cost = squared_difference(first, rows[a], second, columns[b])
-                single = np.float32(min(cost if squared else math.sqrt(cost), MOST))
+                single = np.float32(min(cost if squared else math.sqrt(cost), HIGHEST_COST))
                 arrays.offers[a, b] = single
                 highest = max(highest, single)
     return np.float64(highest)
@@ -306,7 +280,7 @@ def hold_auction(count: int, highest: float, arrays: MatchingArrays) -> None:
     .. [1] Bertsekas, D.P. (1988). "The auction algorithm: a distributed relaxation method for the
        assignment problem". Annals of Operations Research 14, 105-123.
     """
-    highest = max(highest, SMALLEST)
+    highest = max(highest, LOWEST_COST)
     step = highest / FINER
     for b in range(count):
         arrays.numbers[COLUMN_PRICE, b] = 0.0
@@ -317,7 +291,7 @@ def hold_auction(count: int, highest: float, arrays: MatchingArrays) -> None:
         total = 0.0
         for a in range(count):
             total += arrays.offers[a, arrays.places[COLUMN_OF, a]]
-        if step * count <= ALLOWANCE * total or step <= FINEST * highest:
+        if step * count <= ALLOWANCE * total or step <= FINEST_STEP * highest:
             return
         step /= FINER
 
@@ -367,14 +341,8 @@ def least(values: FloatArray, count: int) -> float:
     return lowest
 
 
-def crossing(n_clusters: int) -> tuple[Any, float]:
-    """Return the kernel that crosses solutions with so many clusters, and its size."""
-    return (cross, 0.8) if n_clusters <= MOST_EXACT else (cross_many, 1.0)
-
-
-def kernel_calls(n_clusters: int) -> list[Call]:
+def kernel_calls() -> list[Call]:
     """Return what a search calls of these, see :func:`~evomeans.compiled.ready.ready`."""
-    kernel, size = crossing(n_clusters)
     one, grid = np.zeros(1), np.zeros((1, 1))
     arrays, flag = MatchingArrays.allocate(1), np.zeros(1, np.bool_)
-    return [Call(kernel, (grid, grid, one, grid, True, arrays, flag), size)]
+    return [Call(cross, (grid, grid, one, grid, True, arrays, flag), 1.1)]

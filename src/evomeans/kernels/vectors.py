@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.jit import FINITE, REORDER, jit
 
+# Centres that stay in the cache of the processor while their distances to others are computed.
+CENTERS_IN_CACHE = 64
+
 
 @jit(fastmath=REORDER)
 def squared_difference(

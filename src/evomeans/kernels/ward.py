@@ -1,11 +1,11 @@
-"""Ward's method, compiled: merge the clusters whose union raises the sum of squares least.
+"""Ward's method: merge the clusters whose union raises the sum of squares least, pair by pair.
 
 Of thousands of clusters, only the costs with near ones are kept. The cost of merging two clusters
 does not sink when one of them is merged with a third: the union is not nearer to another cluster
 than the nearer of its parts was. So each cost that was computed once is a lower bound for all time,
 and a cluster is looked at again only if its bound is the lowest of all. Fränti's lists of near
-clusters [1]_ save most of these looks: a merge among them is made if it costs at most SLACK times
-the lower bound of all others.
+clusters [1]_ save most of these looks: a merge among them is made if it costs at most
+SLACK_OF_BOUNDS times the lower bound of all others.
 
 References
 ----------
@@ -22,26 +22,52 @@ import numpy as np
 
 from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import FINITE, jit
-from evomeans.kernels import MOST_KEPT
-from evomeans.kernels.vectors import coordinate_sum, is_equal, squared_difference
+from evomeans.compiled.ready import Call
+from evomeans.kernels.vectors import (
+    CENTERS_IN_CACHE,
+    coordinate_sum,
+    is_equal,
+    squared_difference,
+)
 from evomeans.typing import FloatArray, Indices, Integers
 
+# The costs of merging any two of up to this many clusters are kept. Of more, only those of near
+# ones are.
+MOST_COSTS = 2048
 # Cost of an impossible merger, and the upper limit of all other costs. With infinity, minima would
 # not be vectorised.
-FORBIDDEN, MOST = 1e200, 1e199
-# How many near clusters are kept of each, if there are more than MOST_KEPT.
+FORBIDDEN, MOST_COST = 1e200, 1e199
+# How many near clusters are kept of each, if there are more than MOST_COSTS.
 N_NEAR = 8
+NONE = -1
+# With 1.0, all merges would be the cheapest, and take twice as long or longer.
+SLACK_OF_BOUNDS = 1.3
 
 
 @bundle
 class MergingArrays(NamedTuple):
     """Working memory for n clusters with d features.
 
-    * ``shares`` (n,): the weights divided by the heaviest; modified.
-    * ``stop`` (1,): with more than MOST_KEPT clusters, merging ends soon after another thread sets
+    * ``stop`` (1,): with more than MOST_COSTS clusters, merging ends soon after another thread sets
       it. The result is undefined then.
-    * ``costs`` (n, n): for up to MOST_KEPT clusters. All that follows is for more of them, see
-      :func:`merge_many`.
+
+    By clusters that are left after equal ones have been merged, for all numbers of them:
+
+    * ``shares``: weights, those given divided by the heaviest.
+    * ``lowest``: the cost of the cheapest merger with another one, or a lower bound of it;
+      FORBIDDEN for a cluster that has been absorbed.
+    * ``nearest``: the other cluster; of one that has been absorbed, the one that did so.
+    * ``names``: the given cluster.
+    * ``origin``, by given clusters: of one that has been absorbed, the one that absorbed it; of the
+      others, themselves.
+
+    For up to MOST_COSTS clusters, ``costs`` (n, n) of merging any two. For more of them:
+
+    * ``means``: of the clusters.
+    * ``near``, ``near_costs``: clusters to merge them with, the cheapest first; NONE fills up.
+    * ``beyond``: lower bound of the costs with clusters that are not among the near ones.
+    * ``changed``: the merge that changed a cluster last, counted from 1.
+    * ``looked``: the merge after which it was looked at last.
     """
 
     shares: FloatArray
@@ -61,7 +87,7 @@ class MergingArrays(NamedTuple):
     @classmethod
     def allocate(cls, n: int, n_features: int, stop: Integers | None = None) -> MergingArrays:
         """Allocate the arrays; without ``stop`` there is none."""
-        few, many = (n, 0) if n <= MOST_KEPT else (0, n)
+        few, many = (n, 0) if n <= MOST_COSTS else (0, n)
         shares, lowest = np.empty((2, n))
         nearest, origin, names = np.empty((3, n), np.intp)
         return cls(
@@ -77,6 +103,48 @@ class MergingArrays(NamedTuple):
         )
 
 
+def pnn_merge(
+    centers: FloatArray, weights: FloatArray, k: int, stop: Integers | None = None
+) -> tuple[FloatArray, FloatArray, Indices]:
+    """Merge the two clusters whose union costs least, again and again, until ``k`` are left.
+
+    Merging a and b raises the sum of squared distances by wₐwᵦ/(wₐ+wᵦ)·‖cₐ−cᵦ‖² (Ward [1]_; the
+    pairwise nearest neighbour method of Equitz [2]_).
+
+    * ``centers`` (n, d): means of the clusters.
+    * ``weights`` (n,): their weights. Merging one without any costs nothing and leaves no trace;
+      such clusters go first.
+    * ``k``: clusters to be left, at least 1 and at most n.
+    * ``stop`` (1,): thousands of clusters are merged until another thread sets this. The result is
+      undefined then.
+
+    Returns the means (k, d) and weights (k,) of the clusters that are left, and (k,), ascending,
+    the first of the given clusters that each of them consists of.
+
+    References
+    ----------
+    .. [1] Ward, J.H. (1963). "Hierarchical grouping to optimize an objective function". Journal of
+       the American Statistical Association 58, 236-244.
+    .. [2] Equitz, W.H. (1989). "A new vector quantization clustering algorithm". IEEE Transactions
+       on Acoustics, Speech, and Signal Processing 37, 1568-1575.
+    """
+    kept = np.arange(len(weights))
+    if not weights.min() > 0.0:
+        weighty = weights > 0.0
+        kept = np.sort((~weighty).argsort(kind="stable")[: max(k, np.count_nonzero(weighty))])
+        centers, weights = centers[kept], weights[kept]
+    n, d = centers.shape
+    if n == k:
+        return centers.copy(), weights.copy(), kept
+    # Zeros, because a merging that is stopped leaves them as they are.
+    merged, totals, origins = np.zeros((k, d)), np.zeros(k), np.zeros(k, np.intp)
+    arrays = MergingArrays.allocate(n, d, stop)
+    # Costs are only compared: a common factor does not matter, and none of them overflows.
+    np.divide(weights, weights.max(), out=arrays.shares)
+    merge(centers, weights, merged, totals, origins, arrays)
+    return merged, totals, kept[origins]
+
+
 @jit
 def merge(
     centers: FloatArray,
@@ -88,18 +156,20 @@ def merge(
 ) -> None:
     """Merge clusters until as many are left as ``merged`` has rows.
 
-    * ``centers`` (n, d) and ``weights`` (n,): the clusters, at most MOST_KEPT; all weights are
-      positive.
+    * ``centers`` (n, d) and ``weights`` (n,): the clusters; all weights are positive.
     * ``merged`` (k, d), ``totals`` (k,) and ``origins`` (k,), out: means and weights of the
       clusters that are left, and the first cluster that each consists of, in ascending order.
+    * ``arrays``: the shares have been set.
     """
-    k, shares, costs = merged.shape[0], arrays.shares, arrays.costs
-    lowest, nearest, origin, names = arrays.lowest, arrays.nearest, arrays.origin, arrays.names
-    count = unite_equal(centers, k, shares, origin, names, lowest)
-    cheapest(centers, names, count, shares, costs, nearest, lowest)
-    for _ in range(count - k):
-        merge_cheapest(costs, names, count, shares, nearest, lowest, origin)
-    write_merged(centers, weights, merged, totals, origins, origin, nearest)
+    k = merged.shape[0]
+    count = unite_equal(centers, k, arrays)
+    if centers.shape[0] <= MOST_COSTS:
+        merge_by_costs(centers, k, count, arrays)
+    else:
+        merge_by_lists(centers, k, count, arrays)
+        if arrays.stop[0] != 0:
+            return
+    write_merged(centers, weights, merged, totals, origins, arrays)
 
 
 @jit
@@ -109,14 +179,10 @@ def write_merged(
     merged: FloatArray,
     totals: FloatArray,
     origins: Indices,
-    origin: Indices,
-    places: Indices,
+    arrays: MergingArrays,
 ) -> None:
-    """Write down the clusters that are left; see :func:`merge`.
-
-    ``origin`` (n,) is, of a cluster that was absorbed, the one that absorbed it; of the others,
-    themselves. ``places`` (n,) is working memory.
-    """
+    """Write down the clusters that are left; see :func:`merge`."""
+    origin, places = arrays.origin, arrays.nearest
     n, k, d, count = centers.shape[0], merged.shape[0], centers.shape[1], 0
     for i in range(n):
         # One that absorbed others may itself have been absorbed, by one with a lower index.
@@ -141,27 +207,13 @@ def write_merged(
 
 
 @jit
-def unite_equal(
-    centers: FloatArray,
-    k: int,
-    shares: FloatArray,
-    origin: Indices,
-    names: Indices,
-    sums: FloatArray,
-) -> int:
+def unite_equal(centers: FloatArray, k: int, arrays: MergingArrays) -> int:
     """Merge clusters with equal centres, which costs nothing; at least ``k`` are left.
 
     Two parents have most of their centres in common, and what follows takes longer than in
-    proportion to the number of clusters.
-
-    * ``shares`` (n,), in and out: weights of the clusters, and then of those that are left, one
-      after the other.
-    * ``origin`` (n,), out: of a cluster that is absorbed, the one that absorbs it; of the others,
-      themselves.
-    * ``names`` (n,), out: the clusters that are left.
-
-    Returns how many are left.
+    proportion to the number of clusters. Returns how many are left.
     """
+    names, shares, sums = arrays.names, arrays.shares, arrays.lowest
     n, count = centers.shape[0], 0
     left = n
     for j in range(n):
@@ -178,7 +230,7 @@ def unite_equal(
         else:
             names[count], shares[count], sums[count] = j, shares[j], own
             count += 1
-        origin[j] = names[place]
+        arrays.origin[j] = names[place]
     return count
 
 
@@ -192,58 +244,44 @@ def cost(centers: FloatArray, i: int, j: int, weight: float, other: float) -> fl
 
 
 @jit
-def cheapest(
-    centers: FloatArray,
-    names: Indices,
-    count: int,
-    weights: FloatArray,
-    costs: FloatArray,
-    nearest: Indices,
-    lowest: FloatArray,
-) -> None:
-    """Set the costs of merging any two clusters, and the cheapest merger of each cluster.
-
-    The first ``count`` of ``names`` (n,) are the rows of ``centers`` that are clusters. All that
-    follows is in this order: ``weights`` (n,), positive and not above n; ``costs`` (n, n),
-    FORBIDDEN for a cluster with itself; ``nearest`` and ``lowest`` (n,), the other cluster of the
-    cheapest merger, the first if there are several, and its cost.
-    """
+def merge_by_costs(centers: FloatArray, k: int, count: int, arrays: MergingArrays) -> None:
+    """Merge the first ``count`` clusters until ``k`` are left, by the costs of all pairs."""
+    names, weights, costs = arrays.names, arrays.shares, arrays.costs
     for i in range(count):
         costs[i, i] = FORBIDDEN
         for j in range(i):
             value = cost(centers, names[i], names[j], weights[i], weights[j])
-            costs[i, j] = costs[j, i] = min(value, MOST)
+            costs[i, j] = costs[j, i] = min(value, MOST_COST)
     for i in range(count):
-        lowest[i] = minimum(costs[i], count)
-        nearest[i] = position(costs[i], lowest[i])
+        find_nearest(i, count, arrays)
+    for _ in range(count - k):
+        merge_cheapest(count, arrays)
 
 
 @jit
-def merge_cheapest(
-    costs: FloatArray,
-    names: Indices,
-    count: int,
-    weights: FloatArray,
-    nearest: Indices,
-    lowest: FloatArray,
-    origin: Indices,
-) -> None:
+def find_nearest(i: int, count: int, arrays: MergingArrays) -> None:
+    """Set the cheapest merger of a cluster, the first if there are several."""
+    arrays.lowest[i] = minimum(arrays.costs[i], count)
+    arrays.nearest[i] = position(arrays.costs[i], arrays.lowest[i])
+
+
+@jit
+def merge_cheapest(count: int, arrays: MergingArrays) -> None:
     """Merge the two clusters whose union costs least. The one with the lower index becomes it.
 
     The union is not nearer to a third cluster than the nearer of the two was. So only clusters
-    whose nearest was one of the two have to search again. The arguments are those of
-    :func:`cheapest` and :func:`write_merged`.
+    whose nearest was one of the two have to search again.
     """
+    lowest, nearest = arrays.lowest, arrays.nearest
     one = position(lowest, minimum(lowest, count))
     other = nearest[one]
     a, b = min(one, other), max(one, other)
-    origin[names[b]] = names[a]
-    unite(costs, count, weights, a, b)
+    arrays.origin[arrays.names[b]] = arrays.names[a]
+    unite(arrays.costs, count, arrays.shares, a, b)
     lowest[b] = FORBIDDEN
     for j in range(count):
         if j == a or ((nearest[j] == a or nearest[j] == b) and lowest[j] < FORBIDDEN):
-            lowest[j] = minimum(costs[j], count)
-            nearest[j] = position(costs[j], lowest[j])
+            find_nearest(j, count, arrays)
 
 
 @jit(fastmath=FINITE)
@@ -290,59 +328,29 @@ def position(values: FloatArray, wanted: float) -> int:
     return 0
 
 
-NONE = -1
-# With 1.0, merges would be those of kernels/ward.py, and take twice as long or longer.
-SLACK = 1.3
-# Clusters that stay in the cache of the processor while costs are computed.
-BLOCK = 64
-
-
 @jit
-def merge_many(
-    centers: FloatArray,
-    weights: FloatArray,
-    merged: FloatArray,
-    totals: FloatArray,
-    origins: Indices,
-    arrays: MergingArrays,
-) -> None:
-    """Do what :func:`~evomeans.kernels.ward.merge` does, for more than MOST_KEPT clusters.
-
-    Fields of ``arrays``, by clusters that are left after equal ones have been merged:
-
-    * ``means``, ``shares``: the clusters.
-    * ``near``, ``near_costs``: clusters to merge them with, the cheapest first; NONE fills up.
-    * ``beyond``: lower bound of the costs with clusters that are not among the near ones.
-    * ``lowest``: lower bound of all costs; FORBIDDEN for a cluster that has been absorbed.
-    * ``nearest``: the cluster at that cost; of one that has been absorbed, the one that did so.
-    * ``changed``: the merge that changed a cluster last, counted from 1.
-    * ``looked``: the merge after which it was looked at last.
-    """
-    k, names = merged.shape[0], arrays.names
-    count = unite_equal(centers, k, arrays.shares, arrays.origin, names, arrays.lowest)
+def merge_by_lists(centers: FloatArray, k: int, count: int, arrays: MergingArrays) -> None:
+    """Merge the first ``count`` clusters until ``k`` are left, by lists of the nearest ones."""
     for i in range(count):
         arrays.changed[i] = arrays.looked[i] = 0
         clear(i, arrays)
         for t in range(centers.shape[1]):
-            arrays.means[i, t] = centers[names[i], t]
+            arrays.means[i, t] = centers[arrays.names[i], t]
     list_near(count, arrays)
     n_merges = 0
-    while n_merges < count - k:
-        if arrays.stop[0] != 0:
-            return
+    while n_merges < count - k and arrays.stop[0] == 0:
         one = position(arrays.lowest, minimum(arrays.lowest, count))
         if is_known(one, arrays):
             n_merges += 1
             absorb(one, arrays.nearest[one], n_merges, arrays)
         else:
             look_again(one, count, n_merges, arrays)
-    write_merged(centers, weights, merged, totals, origins, arrays.origin, arrays.nearest)
 
 
 @jit
 def clear(i: int, arrays: MergingArrays) -> None:
     """Forget the near clusters of a cluster."""
-    arrays.lowest[i], arrays.nearest[i], arrays.beyond[i] = MOST, NONE, MOST
+    arrays.lowest[i], arrays.nearest[i], arrays.beyond[i] = MOST_COST, NONE, MOST_COST
     for c in range(N_NEAR):
         arrays.near[i, c] = NONE
         arrays.near_costs[i, c] = FORBIDDEN
@@ -352,12 +360,12 @@ def clear(i: int, arrays: MergingArrays) -> None:
 def list_near(count: int, arrays: MergingArrays) -> None:
     """Find the near clusters of all clusters."""
     means, shares = arrays.means, arrays.shares
-    for begin in range(0, count, BLOCK):
+    for begin in range(0, count, CENTERS_IN_CACHE):
         for i in range(begin + 1, count):
             if arrays.stop[0] != 0:
                 return
-            for j in range(begin, min(begin + BLOCK, i)):
-                value = min(cost(means, i, j, shares[i], shares[j]), MOST)
+            for j in range(begin, min(begin + CENTERS_IN_CACHE, i)):
+                value = min(cost(means, i, j, shares[i], shares[j]), MOST_COST)
                 insert(i, j, value, arrays)
                 insert(j, i, value, arrays)
     for i in range(count):
@@ -438,14 +446,20 @@ def look_again(i: int, count: int, n_merges: int, arrays: MergingArrays) -> None
         while j != NONE and arrays.lowest[j] >= FORBIDDEN:
             j = arrays.nearest[j]
         if j != NONE and j != i:
-            value = min(cost(means, i, j, shares[i], shares[j]), MOST)
+            value = min(cost(means, i, j, shares[i], shares[j]), MOST_COST)
             if value < lowest:
                 lowest, nearest = value, j
     arrays.looked[i] = n_merges
-    if nearest == NONE or lowest > SLACK * arrays.beyond[i]:
+    if nearest == NONE or lowest > SLACK_OF_BOUNDS * arrays.beyond[i]:
         clear(i, arrays)
         for j in range(count):
             if j != i and arrays.lowest[j] < FORBIDDEN:
-                insert(i, j, min(cost(means, i, j, shares[i], shares[j]), MOST), arrays)
+                insert(i, j, min(cost(means, i, j, shares[i], shares[j]), MOST_COST), arrays)
         lowest, nearest = arrays.near_costs[i, 0], near[0]
     arrays.lowest[i], arrays.nearest[i] = lowest, nearest
+
+
+def kernel_calls() -> list[Call]:
+    """Return what a search calls of these, see :func:`~evomeans.compiled.ready.ready`."""
+    one, square, index = np.zeros(1), np.zeros((1, 1)), np.zeros(1, np.intp)
+    return [Call(merge, (square, one, square, one, index, MergingArrays.allocate(1, 1)), 1.3)]

@@ -14,7 +14,6 @@ from scipy.spatial.distance import pdist
 from evomeans.engines.protocol import Ability, Engine, Order
 from evomeans.engines.sampling import roulette
 from evomeans.engines.workers import watched
-from evomeans.kernels.merging import pnn_merge
 from evomeans.path.state import (
     FRESH,
     MOST_OF_A_POPULATION,
@@ -87,6 +86,9 @@ class Merged(Taught):
 
     def place(self, engine: Engine, draws: Sequence[FloatArray]) -> list[FloatArray]:
         """Merge clusters until few enough are left."""
+        # Imported late: importing the estimator loads no compiler.
+        from evomeans.kernels.ward import pnn_merge
+
         placed = []
         for which, number, n_clusters in (numbers.tolist() for numbers in draws):
             solution = self.chosen(which)

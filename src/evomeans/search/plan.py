@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evomeans.engines.protocol import Ability, Engine, LocalSearch
-from evomeans.kernels import MOST_EXACT
+from evomeans.kernels import MOST_MATCHED_EXACTLY
 from evomeans.search.crossover import Crossing, merging_crossover, squares_between
 from evomeans.search.founding import Founding, KMeansPlusPlus
 from evomeans.search.levels import SWAPPED_BELOW, wait_of_sampled
@@ -29,7 +29,7 @@ SPACING_OF_A_GRID = 6.0
 # With d features of equal noise, samples are closer to one of them than to the mean if their noise
 # in its direction is more than √d/2 deviations. That is three deviations with 36 features, so
 # next to no sample is.
-NOISY_FEATURES = 36
+MANY_FEATURES = 36
 # How much larger than for offspring clusters may be before the first solution gets fewer swaps.
 FIRST_SHARE = 2.0
 # Of more centres than this, some of them tell the spacing.
@@ -139,7 +139,7 @@ def plan(settings: SearchSettings, facts: Facts, n_clusters: int, spacing: float
     is_slow = per_cluster >= strategy.momentum_from or size <= strategy.momentum_up_to
     swaps = strategy.swaps * n_clusters if can_swap else 0.0
     # Whether a centre on a sample would attract hardly any others.
-    is_lonely = facts.n_features >= NOISY_FEATURES and 0.0 < spacing < strategy.divides_below
+    is_lonely = facts.n_features >= MANY_FEATURES and 0.0 < spacing < strategy.divides_below
     share = strategy.swaps_up_to / per_cluster
     # With larger clusters fewer, so that they take no longer than a run of K-means.
     first_swaps = strategy.first_swaps * n_clusters * min(1.0, FIRST_SHARE * share)
@@ -149,7 +149,7 @@ def plan(settings: SearchSettings, facts: Facts, n_clusters: int, spacing: float
         for one in strategy.crossovers
         if one.needs <= abilities and size <= one.up_to and one.share > 0.0
     )
-    if facts.has_small_rounds and n_clusters > MOST_EXACT:
+    if facts.has_small_rounds and n_clusters > MOST_MATCHED_EXACTLY:
         # Random samples first: k-means++ takes longer and ends no lower. Merging takes the place of
         # matching, which takes as long as a refinement or longer.
         founding = founding[::-1]

@@ -18,7 +18,7 @@ from problems import make_samples
 @pytest.fixture(autouse=True)
 def _small_buckets(monkeypatch) -> None:
     monkeypatch.setattr(order, "BUCKET_ROWS", 300)
-    monkeypatch.setattr(order, "ROWS_AT_A_TIME", 1000)
+    monkeypatch.setattr(order, "ROUTED_AT_ONCE", 1000)
 
 
 def spread_of_runs(rows: np.ndarray) -> float:
@@ -41,7 +41,7 @@ def test_every_row_has_one_place(kind, n_jobs, dtype) -> None:
 def test_the_order_does_not_depend_on_threads_or_chunks(monkeypatch) -> None:
     X = make_samples("blobs", 4_000, 3, np.float64, np.random.default_rng(1))
     expected, _ = ordered_rows(X, Frame.around(X), 64, 1)
-    monkeypatch.setattr(order, "ROWS_AT_A_TIME", 77)
+    monkeypatch.setattr(order, "ROUTED_AT_ONCE", 77)
     found, _ = ordered_rows(X, Frame.around(X), 64, 4)
     assert_array_equal(found, expected)
 

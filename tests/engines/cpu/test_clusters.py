@@ -31,7 +31,7 @@ from evomeans.engines.cpu.swaps.lists import (
     remember,
 )
 from evomeans.engines.cpu.swaps.moves import (
-    LARGE,
+    LARGE_CLUSTER,
     begin_cluster,
     dissolve,
     join,
@@ -412,7 +412,9 @@ def test_a_whole_swap_leaves_what_the_labels_say_and_can_be_taken_back(
     assert_closed(undo)
 
 
-@pytest.mark.parametrize(("n_samples", "is_left"), [(6 * LARGE, True), (6 * LARGE - 1, False)])
+@pytest.mark.parametrize(
+    ("n_samples", "is_left"), [(6 * LARGE_CLUSTER, True), (6 * LARGE_CLUSTER - 1, False)]
+)
 def test_a_swap_of_large_clusters_leaves_small_gains_to_kmeans(n_samples, is_left) -> None:
     """Clusters still wait for a visit, and another round would gain something."""
     rng = np.random.default_rng(0)

@@ -9,9 +9,9 @@ from numpy.testing import assert_array_equal
 
 from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.cpu.order import (
-    AT_ONCE,
     FEWEST_POLLED,
     LEADING,
+    VALUES_AT_ONCE,
     leading,
     leading_directions,
     neighbour_order,
@@ -202,7 +202,7 @@ def test_leading_directions_of_very_wide_samples_can_be_abandoned() -> None:
     assert FEWEST_POLLED <= len(few) <= len(rows)
     looks = []
     leading_directions(few, 4, lambda: looks.append(1))
-    assert len(looks) >= few.size // AT_ONCE
+    assert len(looks) >= few.size // VALUES_AT_ONCE
 
     def refuse():
         if len(looks) % 2 == 0:

@@ -58,8 +58,8 @@ from evomeans.typing import FloatArray, SingleArray
 
 # Squares of single-precision numbers below this may have lost digits to underflow, or all of them.
 UNDERFLOW = np.float32(1e-36)
-# A sparse row is multiplied with the chosen centres only if they are fewer than one in FEW of all.
-FEW = 4
+# A sparse row is multiplied with the chosen centres only if they are fewer than one in so many.
+FEW_OF_ALL = 4
 
 
 def _locate_center_dense(
@@ -156,7 +156,7 @@ def _score_sparse(
     k, last = rows.center_squares.shape[0], rows.squares.shape[0] - 1
     products, scores = scratch.products[thread], scratch.scores[thread]
     # Coordinates that are neighbours in memory are cheap: take all centres, unless few are wanted.
-    wants_few = FEW * count < k
+    wants_few = FEW_OF_ALL * count < k
     for lane in range(WIDTH):
         i = min(tile * WIDTH + lane, last)
         if wants_few:

@@ -60,7 +60,7 @@ WORTH_A_WORKER = 50_000
 
 # From this many values on, samples are put into order when they are first needed, and other threads
 # can end that.
-MANY_VALUES = 2**20
+VALUES_WORTH_DEFERRING = 2**20
 # How many products a look at a few samples takes, to learn how long one at all of them would take,
 # fewer if they are sparse;
 # how many samples these are at least, and how many values if they are wide.
@@ -125,7 +125,7 @@ class CpuEngine(Abandonable, CountingSamples):
         self._workspace_in_use: Workspace | None = None
         self._seconds: dict[int, float] = {}
         n_values = X.nnz if is_sparse(X) else X.size
-        if not searching or not (self._has_many_rows or n_values >= MANY_VALUES):
+        if not searching or not (self._has_many_rows or n_values >= VALUES_WORTH_DEFERRING):
             self._deferred.get(self.check_abandoned)
 
     @property

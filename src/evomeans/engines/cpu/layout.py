@@ -293,7 +293,7 @@ Rows = NDArray[np.floating[Any]]
 
 # Where ‖x‖² + ‖c‖² − 2x·c is below this share of the squared norms, it has lost too many digits to
 # cancellation. The direct form takes over.
-CANCELLED = 1e-3
+CANCELLED_SHARE = 1e-3
 
 
 @bundle
@@ -349,7 +349,7 @@ def _squared_distance_dense(rows: Rows, i: int, centers: FloatArray, j: int) -> 
 def _squared_distance_sparse(rows: SparseRows, i: int, centers: FloatArray, j: int) -> float:
     norms = rows.squares[i] + rows.center_squares[j]
     square = norms - 2.0 * product(rows, i, centers, j)
-    if square > CANCELLED * norms:
+    if square > CANCELLED_SHARE * norms:
         return square
     total, p, end = 0.0, rows.starts[i], rows.starts[i + 1]
     for t in range(centers.shape[1]):

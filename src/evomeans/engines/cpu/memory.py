@@ -13,7 +13,7 @@ from evomeans.engines.cpu.layout import Solution, count_tiles
 
 # What may be kept of a solution. With more than about 230 clusters the gaps take too much, and a
 # child starts from nothing. That costs little compared with the rest of its K-means.
-BYTES_PER_SAMPLE = 20
+MOST_BYTES_PER_SAMPLE = 20
 
 
 class KeptSolution:
@@ -89,7 +89,7 @@ class Memory:
         shape = solution.state.gaps.shape
         if shape not in self._sizes:
             state = solution.state
-            is_small = state.nbytes <= BYTES_PER_SAMPLE * state.labels.size
+            is_small = state.nbytes <= MOST_BYTES_PER_SAMPLE * state.labels.size
             self._sizes[shape] = solution.nbytes, is_small
         return self._sizes[shape]
 

@@ -28,7 +28,7 @@ from evomeans.typing import FloatArray
 
 # Samples that the main direction of a part is estimated from, and rounds of the power iteration.
 POLLED = 256
-ROUNDS = 4
+POWER_ROUNDS = 4
 # Sparse samples are projected onto this many random directions first.
 SKETCH = 16
 # Dense samples of at least so many features are projected onto so many leading directions first,
@@ -38,9 +38,9 @@ MANY_TO_ORDER = 16384
 POLLED_FOR_LEADING, LEADING_ROUNDS = 1024, 2
 POLLED_VALUES, FEWEST_POLLED = 2**22, 256
 # Rows that are worth a thread of their own: they take some milliseconds.
-WORTH_A_THREAD = 4096
+ROWS_WORTH_A_THREAD = 4096
 # Values that are sorted between two looks at whether the order is still wanted: milliseconds too.
-AT_ONCE = 2**20
+VALUES_AT_ONCE = 2**20
 
 
 def neighbour_order(
@@ -68,11 +68,11 @@ def sort_part(
     """Sort some rows. With several threads, each half is sorted by half of them."""
     check()
     n_rows = len(order)
-    if n_rows < 2 * max(WORTH_A_THREAD, width):
+    if n_rows < 2 * max(ROWS_WORTH_A_THREAD, width):
         n_threads = 1
     parts = np.empty((2 * n_rows.bit_length() + 2, 2), np.int64)
     memory = parts, np.empty(n_rows), np.empty((3, points.shape[1]))
-    if n_threads == 1 and (n_rows <= width or n_rows * points.shape[1] <= AT_ONCE):
+    if n_threads == 1 and (n_rows <= width or n_rows * points.shape[1] <= VALUES_AT_ONCE):
         halve(points, order, width, 1, *memory)
         return
     halve(points, order, width, n_rows, *memory)
@@ -95,8 +95,8 @@ def sketch(X: Any, check: Callable[[], None]) -> NDArray[np.float64]:
 
 
 def row_blocks(starts: NDArray[Any]) -> Iterator[slice]:
-    """Divide the rows of a CSR matrix, by its ``indptr``, into runs of about AT_ONCE values."""
-    ends = np.searchsorted(starts, np.arange(AT_ONCE, starts[-1], AT_ONCE))
+    """Divide the rows of a CSR matrix, by its ``indptr``, into runs of about as many values."""
+    ends = np.searchsorted(starts, np.arange(VALUES_AT_ONCE, starts[-1], VALUES_AT_ONCE))
     cuts = np.unique([0, *ends, len(starts) - 1])
     for first, last in pairwise(cuts):
         yield slice(first, last)
@@ -132,7 +132,7 @@ def leading_directions(
     rows = rows.astype(np.float64)
     rows -= rows.mean(axis=0)
     directions = np.random.default_rng(0).standard_normal((rows.shape[1], n_directions))
-    at_once = max(1, AT_ONCE // rows.shape[1])
+    at_once = max(1, VALUES_AT_ONCE // rows.shape[1])
     parts = [rows[first : first + at_once] for first in range(0, len(rows), at_once)]
     for _ in range(LEADING_ROUNDS):
         pulls = np.zeros_like(directions)
@@ -208,7 +208,7 @@ def find_direction(
     for p in range(first, last, step):
         for t in range(n_features):
             mean[t] += points[order[p], t] / count
-    for _ in range(ROUNDS):
+    for _ in range(POWER_ROUNDS):
         offset = 0.0
         for t in range(n_features):
             pull[t] = 0.0
@@ -270,7 +270,7 @@ BUCKET_ROWS = 2**15
 # Rows per bucket that the tree is found by.
 POLLED_PER_BUCKET = 64
 # Rows that a thread looks at together. Nothing depends on it.
-ROWS_AT_A_TIME = 2**17
+ROUTED_AT_ONCE = 2**17
 
 
 class Tree(NamedTuple):
@@ -315,10 +315,10 @@ def into_buckets(
 
     def look(begin: int) -> None:
         check()
-        part = slice(begin, begin + ROWS_AT_A_TIME)
+        part = slice(begin, begin + ROUTED_AT_ONCE)
         route(frame.encode(X[part]), tree.directions, tree.thresholds, depth, buckets[part])
 
-    side_by_side(look, range(0, len(X), ROWS_AT_A_TIME), n_jobs)
+    side_by_side(look, range(0, len(X), ROUTED_AT_ONCE), n_jobs)
     ends: NDArray[np.int64] = np.cumsum(np.bincount(buckets, minlength=2**depth))
     order = np.empty(len(X), np.uint32)
     distribute(buckets, np.append(0, ends[:-1]), order)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from evomeans.engines.cpu.order import leading_directions, polled
-from evomeans.engines.cpu.samples import BLOCK
+from evomeans.engines.cpu.samples import ROWS_IN_DOUBLE
 from evomeans.engines.frame import Frame
 from evomeans.engines.nearest import one_blas_thread
 from evomeans.engines.workers import side_by_side
@@ -37,10 +37,10 @@ def project(
 
         def fill(first: int) -> None:
             check()
-            part = slice(first, first + BLOCK)
+            part = slice(first, first + ROWS_IN_DOUBLE)
             np.matmul(frame.encode(X[part]), directions, out=result[part])
 
-        side_by_side(fill, range(0, len(X), BLOCK), n_jobs)
+        side_by_side(fill, range(0, len(X), ROWS_IN_DOUBLE), n_jobs)
     return result
 
 
@@ -51,8 +51,8 @@ def cluster_means(
     k, n_samples = len(others), len(X)
     own = np.ones(n_samples) if weights is None else weights
     sums = np.zeros(others.shape)
-    for first in range(0, n_samples, BLOCK):
-        part = slice(first, min(first + BLOCK, n_samples))
+    for first in range(0, n_samples, ROWS_IN_DOUBLE):
+        part = slice(first, min(first + ROWS_IN_DOUBLE, n_samples))
         size = part.stop - first
         members = csr_array((own[part], labels[part], np.arange(size + 1)), shape=(size, k))
         sums += members.T @ frame.encode(X[part]).astype(np.float64)

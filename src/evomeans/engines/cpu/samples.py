@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.bounds import MORE
 from evomeans.engines.cpu.layout import Rows, Samples, SparseRows, aligned, count_tiles
-from evomeans.engines.cpu.order import AT_ONCE, neighbour_order, ordered_rows, row_blocks
+from evomeans.engines.cpu.order import VALUES_AT_ONCE, neighbour_order, ordered_rows, row_blocks
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.frame import Frame, column_scales, is_sparse, limb_bits
 from evomeans.engines.protocol import Abandoned
@@ -28,14 +28,14 @@ from evomeans.typing import FloatArray, SingleArray
 
 FourArrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
 # Unit roundoff of float32.
-UNIT = 2.0**-24
+SINGLE_UNIT = 2.0**-24
 # Coordinates in a frame made for the samples are below one. In a given frame they may be larger, up
 # to this limit, which FAR and ENDLESS in ``layout.py`` rely on.
-LARGEST = 1e6
+LARGEST_IN_FRAME = 1e6
 # Rows converted to float64 at a time.
-BLOCK = 4096
+ROWS_IN_DOUBLE = 4096
 # Single moves pay in sparse samples if they store at least one feature in 16.
-NARROW = 16
+NEARLY_EMPTY = 16
 
 
 def frame_for(X: Any, frame: Frame | None, n_jobs: int = 1) -> Frame:
@@ -79,20 +79,20 @@ def encode_samples(
     if is_sparse(X):
         rows = sparse_rows(sparse_part(encoded, order, check) if in_order else encoded, check)
         extents = np.zeros(n_features)
-        for first in range(0, len(rows.values), AT_ONCE):
+        for first in range(0, len(rows.values), VALUES_AT_ONCE):
             check()
-            part = slice(first, first + AT_ONCE)
+            part = slice(first, first + VALUES_AT_ONCE)
             np.maximum.at(extents, rows.columns[part], np.abs(rows.values[part]))
         tiles, middles, squares, radii = sparse_tiles(rows)
-        roundoff = 8 * UNIT
+        roundoff = 8 * SINGLE_UNIT
     else:
         rows = encoded[order] if in_order else encoded
         low, high = extremes(rows, n_jobs)
         extents = np.maximum(high, -low).astype(np.float64)
         del encoded
         tiles, middles, squares, radii = dense_tiles(rows, n_jobs, check)
-        roundoff = (n_features + 8) * UNIT
-    if not extents.max(initial=0.0) < LARGEST:
+        roundoff = (n_features + 8) * SINGLE_UNIT
+    if not extents.max(initial=0.0) < LARGEST_IN_FRAME:
         raise ValueError("The samples lie far outside of the frame they are to be held in.")
     return Samples(
         *(rows, order, places, weights, tiles, middles, squares, radii),
@@ -120,7 +120,7 @@ def dense_tiles(
     middles = np.empty((n_tiles, n_features))
     squares = np.empty((n_tiles, WIDTH), np.float32)
     radii = np.empty(n_tiles, np.float32)
-    at_once = max(1, AT_ONCE // (WIDTH * max(1, n_features)))
+    at_once = max(1, VALUES_AT_ONCE // (WIDTH * max(1, n_features)))
 
     def fill(first: int) -> None:
         check()
@@ -209,9 +209,9 @@ def squared_norms(samples: Samples) -> FloatArray:
     if isinstance(samples.rows, SparseRows):
         return samples.rows.squares
     result = np.empty(len(samples.rows))
-    for begin in range(0, len(result), BLOCK):
-        block = samples.rows[begin : begin + BLOCK].astype(np.float64)
-        result[begin : begin + BLOCK] = np.einsum("ij,ij->i", block, block)
+    for begin in range(0, len(result), ROWS_IN_DOUBLE):
+        block = samples.rows[begin : begin + ROWS_IN_DOUBLE].astype(np.float64)
+        result[begin : begin + ROWS_IN_DOUBLE] = np.einsum("ij,ij->i", block, block)
     return result
 
 
@@ -252,7 +252,7 @@ def can_move_singles(X: Any) -> bool:
 
     Two centres, with all their coordinates, follow every sample that moves.
     """
-    return not is_sparse(X) or NARROW * X.nnz >= X.shape[0] * X.shape[1]
+    return not is_sparse(X) or NEARLY_EMPTY * X.nnz >= X.shape[0] * X.shape[1]
 
 
 class DeferredSamples:

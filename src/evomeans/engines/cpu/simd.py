@@ -26,9 +26,9 @@ from typing import Any
 
 import numpy as np
 from numba import types
-from numba.extending import intrinsic, lower_builtin, models, register_model
+from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
 
-from evomeans.compiled.numba_private import AbstractTemplate, cgutils, infer_global, ir, signature
+from evomeans.compiled.numba_private import cgutils, ir
 
 # Lanes of a vector, and samples of a tile.
 WIDTH = 64
@@ -54,10 +54,6 @@ class LanesModel(models.PrimitiveModel):  # type: ignore[misc]
 
     def __init__(self, manager: Any, lanes: Any) -> None:
         super().__init__(manager, lanes, VECTOR)
-
-
-def _is_lanes(value: Any) -> bool:
-    return isinstance(value, LanesType)
 
 
 def _call(builder: Any, name: str, result: Any, vectors: Any) -> Any:
@@ -147,14 +143,15 @@ root = _unary("root", LANES, LANES, lambda builder, a: _call(builder, "llvm.sqrt
 def _define_operator(symbol: Any, name: str) -> None:
     """Let an operator take two vectors, or a vector and a number."""
 
-    class Operator(AbstractTemplate):  # type: ignore[misc]
-        def generic(self, args: Any, kws: Any) -> Any:
-            if len(args) == 2 and _is_lanes(args[0]):
-                if _is_lanes(args[1]):
-                    return signature(LANES, LANES, LANES)
-                if isinstance(args[1], types.Float):
-                    return signature(LANES, LANES, types.float32)
-            return None
+    @type_callable(symbol)  # type: ignore[untyped-decorator]
+    def type_of_operator(context: Any) -> Callable[[Any, Any], Any]:
+        def typer(a: Any, b: Any) -> Any:
+            if isinstance(a, LanesType) and isinstance(b, LanesType):
+                return LANES
+            is_number = isinstance(a, LanesType) and isinstance(b, types.Float)
+            return LANES(LANES, types.float32) if is_number else None
+
+        return typer
 
     def of_two(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         return getattr(builder, name)(*arguments, flags=FAST)
@@ -163,7 +160,6 @@ def _define_operator(symbol: Any, name: str) -> None:
         lanes, number = arguments
         return getattr(builder, name)(lanes, _spread(builder, number), flags=FAST)
 
-    infer_global(symbol)(Operator)
     lower_builtin(symbol, LanesType, LanesType)(of_two)
     lower_builtin(symbol, LanesType, types.Float)(of_number)
 

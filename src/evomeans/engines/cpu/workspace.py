@@ -47,7 +47,7 @@ from evomeans.engines.cpu.swaps.lists import SUCCESSES, Clusters, UndoLog
 from evomeans.engines.cpu.swaps.search import try_swaps
 from evomeans.engines.cpu.threads import ABANDONED, ThreadTeam
 from evomeans.engines.protocol import Order, Way
-from evomeans.kernels import matching, merging
+from evomeans.kernels import matching, ward
 from evomeans.typing import Flags, FloatArray
 
 
@@ -179,9 +179,9 @@ class Workspace:
             if tries_parts:
                 addresses[PARTS] = kernels.address(choose_parts)
             if way == Way.MERGING:
-                addresses[MERGE] = address_in(*merging.kernel_calls(2 * self.k))
+                addresses[MERGE] = address_in(*ward.kernel_calls())
             else:
-                addresses[CROSS] = address_in(*matching.kernel_calls(self.k))
+                addresses[CROSS] = address_in(*matching.kernel_calls())
         return address_of(self._offspring_arrays)
 
     @cached_property

@@ -28,10 +28,9 @@ from evomeans.engines.gpu.samples import (
     hold_samples,
     upload_rows,
 )
-from evomeans.engines.gpu.seeding import Seeding
 from evomeans.engines.protocol import Abandoned, Ability, Order, Refinement, require_abilities
 from evomeans.engines.sampling import Drawing, WeightedDraw
-from evomeans.kernels import MOST_EXACT
+from evomeans.kernels import MOST_MATCHED_EXACTLY
 from evomeans.typing import FloatArray, Indices, Integers
 
 # Products of an assignment from which on a sample is searched on the device. The CPU engine has
@@ -204,26 +203,11 @@ class GpuEngine(PlainKMeans):
             found.append(Refinement(centers, inertia, level.weights.copy(), n_iter[slot], handle))
         return found
 
-    def seeds_among(
-        self, places: FloatArray, draws: Sequence[FloatArray]
-    ) -> list[FloatArray] | None:
-        """Draw centres by k-means++ on the device, where solutions take long."""
-        if self.round_size(len(draws[0])) == self.batch:
-            return None
-        with self._on_this_device():
-            numbers = torch.from_numpy(self._draw.rows(places)).to(self.device)
-            rows = self.samples.rows[numbers].double()
-            # Around their mean, so that few digits cancel.
-            near = (rows - rows.mean(dim=0)).float()
-            quantiles = torch.tensor(np.stack(draws), device=self.device)
-            chosen = Seeding(near, quantiles).run(self.check_abandoned)
-            return list(rows[chosen].cpu().numpy())
-
     def merge(
         self, centers: FloatArray, weights: FloatArray, k: int, stop: Integers | None = None
     ) -> tuple[FloatArray, FloatArray, Indices]:
         """Merge clusters by Ward's method, on the device if there are many."""
-        if k <= MOST_EXACT or self.round_size(k) == self.batch:
+        if k <= MOST_MATCHED_EXACTLY or self.round_size(k) == self.batch:
             return super().merge(centers, weights, k, stop)
         with self._on_this_device():
             own, totals = (torch.tensor(each, device=self.device) for each in (centers, weights))

@@ -21,7 +21,7 @@ COSTS_AT_ONCE = 2**25
 def merge_many(
     centers: Any, weights: Any, k: int, check: Callable[[], None]
 ) -> tuple[Any, Any, Any]:
-    """Merge clusters until ``k`` are left; see :func:`~evomeans.kernels.merging.pnn_merge`.
+    """Merge clusters until ``k`` are left; see :func:`~evomeans.kernels.ward.pnn_merge`.
 
     * ``centers`` (n, d) and ``weights`` (n,): float64; modified.
     * ``check``: called before each step; raises an error to end them.

@@ -204,10 +204,10 @@ def close_undo(undo: UndoLog) -> None:
 # Clusters that the samples of one cluster may move to. This bounds the cost of a swap where all
 # clusters are neighbours. K-means and single moves on all samples find what is missed.
 RANGE = 8
-# Clusters with at least LARGE samples on average are large. There, a swap that has succeeded ends
-# after a round that adds less than the share LITTLE to its total gain. K-means on all samples
-# follows and needs less time for the rest, because it compares few of them.
-LARGE, LITTLE = 512, 0.2
+# Clusters with at least LARGE_CLUSTER samples on average are large. There, a swap that has
+# succeeded ends after a round that adds less than the share LITTLE to its total gain. K-means on
+# all samples follows and needs less time for the rest, because it compares few of them.
+LARGE_CLUSTER, LITTLE = 512, 0.2
 
 
 @jit(inline=False)
@@ -272,7 +272,7 @@ def move_samples(samples: Samples, clusters: Clusters, undo: UndoLog, change: fl
     """
     numbers = undo.numbers
     before, left = change, numbers[WAITING]
-    is_large = clusters.labels.shape[0] >= LARGE * clusters.weights.shape[0]
+    is_large = clusters.labels.shape[0] >= LARGE_CLUSTER * clusters.weights.shape[0]
     while numbers[WAITING] > 0:
         if left == 0:
             # Gains shrink from round to round. If the last one was less than what is missing, the

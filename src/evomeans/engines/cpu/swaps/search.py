@@ -55,7 +55,7 @@ from evomeans.engines.cpu.threads import ABANDONED
 from evomeans.typing import Index
 
 # Assignments of 2-means. The gain hardly grows afterwards.
-ROUNDS = 3
+ROUNDS_OF_TWO_MEANS = 3
 
 
 @jit(inline=False)
@@ -75,7 +75,7 @@ def halve_cluster(
     total, gain, offset = clusters.weights[j], 0.0, 0.0
     for t in range(center.shape[0]):
         offset += normal[t] * center[t]
-    for _ in range(ROUNDS):
+    for _ in range(ROUNDS_OF_TWO_MEANS):
         weight = list_beyond(samples, clusters, undo, j, offset)
         if undo.numbers[GROUP] == 0 or undo.numbers[GROUP] == clusters.sizes[j]:
             return 0.0
@@ -129,7 +129,7 @@ CLOSEST = 8
 # Of this many halves, the one that gains most becomes the new cluster. A look at one is cheap
 # compared with a swap, and those that gain little hardly ever succeed. With more of them,
 # populations become too much alike.
-CANDIDATES = 8
+HALVES_COMPARED = 8
 
 
 @jit
@@ -175,7 +175,7 @@ def choose_half(
     ``place`` says from which clusters, and ``count`` is how many neighbours were found.
     """
     chosen, most = np.int64(-1), 0.0
-    for _ in range(CANDIDATES):
+    for _ in range(HALVES_COMPARED):
         drawn = np.int64(choose_sample(samples, clusters, undo, removed, place, count))
         if drawn >= 0:
             gain = halve_cluster(samples, clusters, undo, clusters.labels[drawn], drawn)
@@ -272,7 +272,7 @@ SHARE_AROUND = 0.5
 SHARE_FRESH = 0.5
 # A swap has failed by little if the sum of squares has grown by less than this share of the cost of
 # merging the removed cluster with another one. At most this many further swaps follow it.
-NEARLY, FOLLOWERS = 0.05, 4
+NEARLY_GAINED, FOLLOWERS = 0.05, 4
 # A smaller gain, relative to the sum of squares, might be rounding: the sums of squares of swaps
 # are updated in double precision at every move, and rounded each time.
 GAIN = 1e-9
@@ -308,7 +308,7 @@ def try_swaps(
         origin, place = choose_kind(undo)
         removed = choose_cluster(clusters, undo, origin)
         change = swap(samples, clusters, undo, removed, place)
-        if 0.0 <= change < NEARLY * clusters.removal_costs[removed]:
+        if 0.0 <= change < NEARLY_GAINED * clusters.removal_costs[removed]:
             change = follow_up(samples, clusters, undo, change)
         if change < -GAIN * total and recompute_change(samples, clusters, undo) < -GAIN * total:
             successes += 1

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.cluster.hierarchy import fcluster, linkage
 
-from evomeans.kernels.merging import pnn_merge
+from evomeans.kernels.ward import pnn_merge
 
 
 def one_by_one(centers, weights, k):
@@ -58,24 +58,6 @@ def test_clusters_of_one_sample_each_are_merged_as_by_wards_method(n, d) -> None
     expected = [X[labels == label].mean(axis=0) for label in np.unique(labels)]
     assert_allclose(merged[np.lexsort(merged.T)], sorted(expected, key=lambda c: tuple(c[::-1])))
     assert_array_equal(np.sort(totals), np.sort(np.bincount(labels)[1:]))
-
-
-def test_a_merger_that_looks_done_may_be_too_expensive() -> None:
-    """0 and 5 are the nearest of each other, but 20, 21 and 23 together are cheaper."""
-    merged, totals, origins = pnn_merge(
-        np.array([[0.0], [5.0], [20.0], [21.0], [23.0]]), np.ones(5), 3
-    )
-    assert_allclose(merged.ravel(), [0.0, 5.0, 64.0 / 3.0])
-    assert totals.tolist() == [1.0, 1.0, 3.0]
-    assert origins.tolist() == [0, 1, 2]
-
-
-def test_costs_are_by_weight() -> None:
-    """Of equal distances that of the lighter clusters is cheaper."""
-    centers = np.array([[0.0], [1.0], [2.0], [3.0]])
-    merged, totals, _ = pnn_merge(centers, np.array([9.0, 9.0, 1.0, 3.0]), 3)
-    assert_allclose(merged.ravel(), [0.0, 1.0, 2.75])
-    assert totals.tolist() == [9.0, 9.0, 4.0]
 
 
 @given(clusters(), st.integers(0, 2**16))
