@@ -9,6 +9,7 @@ from numpy.testing import assert_array_equal
 from scipy.stats import chi2
 
 from evomeans.engines import Order, create_engine
+from evomeans.engines.cpu.rounds import sum_up
 from evomeans.engines.frame import Frame
 from oracles import in_frame, squared_distances
 from problems import KINDS, make_samples, make_weights, paired
@@ -156,3 +157,70 @@ def test_seeding_leaves_refinements_as_they_are(rival_engine_name) -> None:
     engine.seed(rng.random((6, 2)))
     (result,) = engine.refine([start])
     assert result.centers.tobytes() == expected.centers.tobytes()
+
+
+# ---- in rounds, where samples are many -----------------------------------------------------------
+
+
+def rounds_of(X, weights, k, n_jobs=1):
+    """Return an engine, and the points that stand for its samples."""
+    engine = create_engine("cpu", X, weights, n_jobs=n_jobs)
+    rng = np.random.default_rng(3)
+    return engine, sum_up(X, weights, engine.frame, k, rng, n_jobs, engine.check_abandoned)
+
+
+@paired
+def test_points_of_rounds_weigh_as_much_as_the_samples_and_have_their_mean(dtype, weighted) -> None:
+    rng = np.random.default_rng(4)
+    X = make_samples("blobs", 3000, 20, dtype, rng)
+    weights = make_weights(3000, rng) if weighted else None
+    own = np.ones(3000) if weights is None else weights
+    engine, (points, totals) = rounds_of(X, weights, 40)
+    assert 40 < len(points) < 160
+    assert (totals > 0.0).all()
+    assert totals.sum() == pytest.approx(own.sum())
+    expected = own @ in_frame(engine.frame, X)
+    np.testing.assert_allclose(totals @ points, expected, atol=1e-4 * own.sum())
+
+
+@paired
+def test_rounds_do_not_depend_on_threads(dtype, weighted, monkeypatch) -> None:
+    monkeypatch.setattr("evomeans.engines.cpu.rounds.AT_ONCE", 20_000)
+    rng = np.random.default_rng(4)
+    X = make_samples("blobs", 3000, 20, dtype, rng)
+    weights = make_weights(3000, rng) if weighted else None
+    (_, one), (_, two) = (rounds_of(X, weights, 40, n_jobs) for n_jobs in (1, 3))
+    assert_array_equal(one[0], two[0])
+    assert_array_equal(one[1], two[1])
+
+
+def test_seeds_in_rounds_are_as_good_as_greedy_ones(monkeypatch) -> None:
+    """They have seen every sample, so K-means begins at most 5 % above; random rows are 30 %."""
+    rng = np.random.default_rng(9)
+    X = (3.0 * rng.normal(size=(60, 16)))[rng.integers(60, size=6000)] + rng.normal(size=(6000, 16))
+    engine, quantiles = create_engine("cpu", X, None), rng.random((60, 6))
+    greedy = engine.assign(engine.seed(quantiles))[1]
+    random = engine.assign(engine.samples_at(rng.random(60)))[1]
+    monkeypatch.setattr("evomeans.engines.cpu.engine.MANY_PRODUCTS", 1)
+    assert engine.assign(engine.seed(quantiles))[1] < 1.05 * greedy < 0.8 * random
+
+
+def test_rounds_of_an_abandoned_engine_end_with_samples(monkeypatch) -> None:
+    monkeypatch.setattr("evomeans.engines.cpu.engine.MANY_PRODUCTS", 1)
+    X = np.random.default_rng(0).normal(size=(2000, 5))
+    engine = create_engine("cpu", X, None)
+    engine.abandon(True)
+    centers = engine.seed(np.random.default_rng(1).random((30, 3)))
+    assert {row.tobytes() for row in centers} <= {
+        row.tobytes() for row in in_frame(engine.frame, X)
+    }
+    assert len(np.unique(centers, axis=0)) == 30
+
+
+def test_rounds_among_few_different_samples_draw_these(monkeypatch) -> None:
+    monkeypatch.setattr("evomeans.engines.cpu.engine.MANY_PRODUCTS", 1)
+    X = np.repeat(np.eye(7), 100, axis=0)
+    engine = create_engine("cpu", X, None)
+    centers = engine.seed(np.random.default_rng(1).random((10, 3)))
+    assert len(centers) == 10
+    assert np.isfinite(centers).all()

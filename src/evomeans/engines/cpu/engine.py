@@ -23,6 +23,7 @@ from evomeans.engines.cpu.memory import Memory
 from evomeans.engines.cpu.offspring import NO_CHILD
 from evomeans.engines.cpu.order import WIDE
 from evomeans.engines.cpu.projection import cluster_means, project
+from evomeans.engines.cpu.rounds import PER_CLUSTER, sum_up
 from evomeans.engines.cpu.samples import (
     DeferredSamples,
     can_move_singles,
@@ -68,6 +69,10 @@ FEW_PRODUCTS, FEW_SPARSE_PRODUCTS, FEW_ROWS, FEW_VALUES = 2**27, 2**24, 1024, 2*
 
 # How many leading directions the samples may be projected onto for a quick start.
 DIRECTIONS = (32, 64, 128)
+
+# Greedy k-means++ that takes more products than this gives way to one among points that stand for
+# all samples, if there are at least so many samples for each of these points.
+MANY_PRODUCTS, ROWS_PER_POINT = 2**35, 4
 
 # Indexed by value; calling the class is slower.
 WAYS = tuple(Way)
@@ -123,6 +128,7 @@ class CpuEngine(Abandonable, CountingSamples):
         self.memory = Memory(memory_budget)
         self._draw = WeightedDraw(self.n_samples, sample_weight)
         self._workspace_in_use: Workspace | None = None
+        self._points: CpuEngine | None = None
         self._seconds: dict[int, float] = {}
         n_values = X.nnz if is_sparse(X) else X.size
         if not searching or not (self._has_many_rows or n_values >= VALUES_WORTH_DEFERRING):
@@ -245,10 +251,16 @@ class CpuEngine(Abandonable, CountingSamples):
         return np.ldexp(result, -self.frame.exponent, out=result)
 
     def seed(self, quantiles: FloatArray) -> FloatArray:
-        """Centres drawn by D² seeding; drawn by weight as soon as the engine is abandoned."""
+        """Centres drawn by D² seeding; drawn by weight as soon as the engine is abandoned.
+
+        If greedy seeding would take long, K-means among points that stand for all samples follows
+        it, and none of the samples is a centre.
+        """
         trials = np.ascontiguousarray(quantiles.reshape(len(quantiles), -1))
         chosen = np.full(len(trials), -1, np.int64)
         try:
+            if self._seeds_in_rounds(trials):
+                return self._seed_in_rounds(trials)
             workspace = self._workspace(len(trials))
             workspace.seed(trials, chosen)
         except Abandoned:
@@ -256,6 +268,31 @@ class CpuEngine(Abandonable, CountingSamples):
                 return workspace.positions
             return self._seed_soon(trials[:, 0], chosen)
         return workspace.positions
+
+    def _seeds_in_rounds(self, trials: FloatArray) -> bool:
+        is_greedy = trials.shape[1] > 1 and not is_sparse(self._source)
+        n_products = self.n_samples * self.n_features * trials.size
+        n_points = PER_CLUSTER * len(trials)
+        is_long = n_products >= MANY_PRODUCTS and self.n_samples >= ROWS_PER_POINT * n_points
+        return is_greedy and is_long and len(self._draw.counted) >= ROWS_PER_POINT * n_points
+
+    def _seed_in_rounds(self, trials: FloatArray) -> FloatArray:
+        """Seed and refine among points that stand for all samples."""
+        k, rng = len(trials), np.random.default_rng(int(trials[0, 0] * 2.0**53))
+        given = self._source, self.weights, self.frame, k, rng, self.n_jobs, self.check_abandoned
+        means, weights = sum_up(*given)
+        if len(means) < k:
+            # The samples have hardly more different rows than there are clusters.
+            rows = self._draw.distinct_rows(trials[:, 0])
+            return self.rows(rows)
+        points = self.frame.decode(means).astype(self.dtype)
+        self._points = CpuEngine(points, weights, n_jobs=self.n_jobs, frame=self.frame)
+        try:
+            # It may have been abandoned meanwhile.
+            self._points.abandon(self.is_abandoned)
+            return self._points.refine([Order(self._points.seed(trials))])[0].centers
+        finally:
+            self._points = None
 
     def _seed_soon(self, quantiles: FloatArray, chosen: NDArray[np.int64]) -> FloatArray:
         """Complete the places of samples that became centres by samples drawn by weight."""
@@ -332,7 +369,7 @@ class CpuEngine(Abandonable, CountingSamples):
     def twin(self, n_jobs: int) -> Self:
         """Return an engine that shares the samples and the memory, but not the work space."""
         twin = copy(self)
-        twin.n_jobs, twin._workspace_in_use = n_jobs, None
+        twin.n_jobs, twin._workspace_in_use, twin._points = n_jobs, None, None
         return twin
 
     def takes_long(self, n_clusters: int) -> bool:
@@ -344,6 +381,8 @@ class CpuEngine(Abandonable, CountingSamples):
         super().abandon(is_abandoned)
         if self._workspace_in_use is not None:
             self._workspace_in_use.team.abandon(is_abandoned)
+        if (points := self._points) is not None:
+            points.abandon(is_abandoned)
 
     def labelling_seconds(self, n_clusters: int) -> float:
         """Estimate how long labels take: as long for all samples as for a few of them."""
