@@ -7,8 +7,11 @@ import csv
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from itertools import starmap
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -90,6 +93,18 @@ def yardstick_seconds(X: Samples, m: int) -> list[float]:
         if sum(seconds) > YARDSTICK_SECONDS:
             break
     return seconds
+
+
+def in_parallel(
+    function: Callable[..., Outcome], orders: Sequence[tuple[Any, ...]], processes: int
+) -> Iterator[Outcome]:
+    """Yield what a function returns for each tuple of arguments, as soon as it does."""
+    if processes == 1:
+        yield from starmap(function, orders)
+        return
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        for done in as_completed([pool.submit(function, *order) for order in orders]):
+            yield done.result()
 
 
 def geometric_mean(values: Iterable[float]) -> float:

@@ -7,9 +7,9 @@ The commands, in the order in which they are needed:
   fit      fit the coefficients of evomeans.search.certainty to the development half
   report   success, CPU time, calibration and Brier score on the report half
 
-Run ``python -m lab certainty collect --half development --seeds 3``, the same with ``--half report
---first-seed 1000``, and both with ``--fast``; it takes an hour of CPU time. Then ``python -m lab
-certainty fit`` and ``python -m lab certainty report``. ``--paths`` does the same for HGMeansPath,
+Run ``python -m lab certainty collect --half development --seeds 6``, the same with ``--half report
+--first-seed 3000``, and the latter with ``--fast``; it takes two hours of CPU time, which
+``--processes`` divides. Then ``long`` for both, ``fit`` and ``report``. ``--paths`` does the same for HGMeansPath,
 after the searches, whose best values it is judged by. Data sets are looked up as in
 docs/laboratory/data.md. The best known value of a problem is the lowest that any of these searches
 has found, or the one of ``python -m lab best_known``.
@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import statistics
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from evomeans.estimators.parameters import DEFAULT_CERTAINTY
@@ -27,15 +28,15 @@ from evomeans.search.certainty import certainty
 from lab.best_known import all_known
 from lab.certainty.fitting import Fitted, Found, fit
 from lab.certainty.paths import collect_paths, fit_paths, read_paths, said_by
-from lab.certainty.problems import DEVELOPMENT, HALVES, REPORT, all_problems, problems_of
+from lab.certainty.problems import DEVELOPMENT, HALVES, REPORT, Problem, problems_of
 from lab.certainty.report import draw, ended, print_calibration, print_report
 from lab.certainty.traces import DEFAULT, FAST, Moment, read_searches, trace, write_moments
-from lab.measure import RESULTS, parser_for
+from lab.measure import RESULTS, in_parallel, parser_for
 
 LONG = "long"
 LONGER = {"max_offspring": 20_000}
 # Long searches have seeds of their own.
-LONG_SEED = 5000
+LONG_SEEDS = (5000, 5001)
 
 
 def file_of(half: str, folder: Path) -> Path:
@@ -52,36 +53,46 @@ def best_values(searches: Sequence[Sequence[Found]]) -> dict[str, float]:
     return best
 
 
-def collect(half: str, setting: str, seeds: Sequence[int], folder: Path) -> None:
+def collect(
+    half: str, setting: str, seeds: Sequence[int], folder: Path, processes: int
+) -> None:
     """Trace all searches that the file does not have yet."""
     path = file_of(half, folder)
     done = {(s[0].problem, s[0].setting, s[0].seed) for s in read_searches(path)}
     # What a search needs is compiled before its time is taken.
-    trace(all_problems()[0], 0)
-    for seed in seeds:
-        for problem in problems_of(half):
-            if (problem.name, setting, seed) not in done:
-                write_moments(path, trace(problem, seed, setting))
+    trace(problems_of(half)[0], 0)
+    missing = [
+        (problem, seed, setting)
+        for seed in seeds
+        for problem in problems_of(half)
+        if (problem.name, setting, seed) not in done
+    ]
+    for rows in in_parallel(trace, missing, processes):
+        write_moments(path, rows)
 
 
-def search_longer(half: str, folder: Path) -> None:
+def search_longer(half: str, folder: Path, processes: int) -> None:
     """Search longer on problems whose seeds disagree; only the best values are of use."""
     path = file_of(half, folder)
     searches = read_searches(path)
     best = best_values(searches)
     open_ = {s[-1].problem for s in searches if s[-1].inertia > best[s[-1].problem] * (1 + 1e-5)}
-    for problem in problems_of(half):
-        if problem.name in open_:
-            last = trace(problem, LONG_SEED, **LONGER)[-1]
-            write_moments(path, [Moment(**{**vars(last), "setting": LONG})])
-            print(f"{problem.name}: {100 * (last.inertia / best[problem.name] - 1):+.4f} %")
+    orders = [(one, seed) for one in problems_of(half) if one.name in open_ for seed in LONG_SEEDS]
+    for last in in_parallel(search_long, orders, processes):
+        write_moments(path, [last])
+        print(f"{last.problem}: {100 * (last.inertia / best[last.problem] - 1):+.4f} %")
+
+
+def search_long(problem: Problem, seed: int) -> Moment:
+    """Return where a long search ends."""
+    return replace(trace(problem, seed, **LONGER)[-1], setting=LONG)
 
 
 def judge_paths(chosen: argparse.Namespace, seeds: Sequence[int]) -> None:
     """Do for paths what is done for searches."""
     file = chosen.results / "certainty-paths.csv"
     if chosen.task == "collect":
-        collect_paths(chosen.half, seeds, file)
+        collect_paths(chosen.half, seeds, file, chosen.processes)
         return
     half = DEVELOPMENT if chosen.task == "fit" else REPORT
     ends = [one for one in read_paths(file) if one.half == half]
@@ -107,11 +118,12 @@ def print_fitted(fitted: Fitted, prefix: str = "") -> None:
 def parse_arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser = parser_for("certainty", __doc__)
     parser.add_argument("task", choices=("collect", LONG, "fit", "report"))
-    parser.add_argument("--half", choices=HALVES, default=DEVELOPMENT, help="for collect and long")
+    parser.add_argument("--half", choices=list(HALVES), default=DEVELOPMENT, help="for collect and long")
     parser.add_argument("--fast", action="store_true", help="HGMeans.fast")
     parser.add_argument("--paths", action="store_true", help="HGMeansPath, per k")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=1, help="that search side by side")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the rows")
     parser.add_argument("--level", type=float, default=DEFAULT_CERTAINTY)
     parser.add_argument("--picture", type=Path, help="where report draws the reliability diagram")
@@ -126,10 +138,10 @@ def main(given: Sequence[str] | None = None) -> None:
         judge_paths(chosen, seeds)
         return
     if chosen.task == "collect":
-        collect(chosen.half, setting, seeds, chosen.results)
+        collect(chosen.half, setting, seeds, chosen.results, chosen.processes)
         return
     if chosen.task == LONG:
-        search_longer(chosen.half, chosen.results)
+        search_longer(chosen.half, chosen.results, chosen.processes)
         return
     searches = read_searches(
         file_of(DEVELOPMENT if chosen.task == "fit" else REPORT, chosen.results)

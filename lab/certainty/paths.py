@@ -12,9 +12,9 @@ import numpy as np
 from evomeans import HGMeansPath
 from evomeans.search.certainty import path_certainty, path_features
 from lab.certainty.fitting import Fitted, is_right, maximum_likelihood
-from lab.certainty.problems import FEWEST, Problem, problems_of, samples_named
+from lab.certainty.problems import FEWEST, Problem, problems_of
 from lab.certainty.report import Said
-from lab.measure import append_row, read_rows
+from lab.measure import append_row, in_parallel, read_rows
 
 # More populations that agree must not make a path less certain, nor more clusters more.
 FREE = ((None, None), (0.0, None), (None, 0.0))
@@ -47,24 +47,28 @@ class PathEnd:
         return path_features(self.n_clusters, self.n_agreeing)
 
 
-def collect_paths(half: str, seeds: Iterable[int], file: Path) -> None:
+def collect_paths(half: str, seeds: Iterable[int], file: Path, processes: int) -> None:
     """Follow a path on each data set, up to the most clusters of its problems in a half."""
     done = {(one.half, one.problem, one.seed) for one in read_paths(file)}
     of_sets: dict[str, list[Problem]] = defaultdict(list)
     for problem in problems_of(half):
         of_sets[problem.dataset].append(problem)
-    for seed in seeds:
-        for name, problems in of_sets.items():
-            if (half, problems[0].name, seed) not in done:
-                for end in follow(name, problems, seed):
-                    append_row(file, asdict(end))
+    missing = [
+        (problems, seed)
+        for seed in seeds
+        for problems in of_sets.values()
+        if (half, problems[0].name, seed) not in done
+    ]
+    for ends in in_parallel(follow, missing, processes):
+        for end in ends:
+            append_row(file, asdict(end))
 
 
-def follow(name: str, problems: Sequence[Problem], seed: int) -> list[PathEnd]:
-    """Follow one path with one thread; return what it found for the problems."""
+def follow(problems: Sequence[Problem], seed: int) -> list[PathEnd]:
+    """Follow one path with one thread; return what it found for problems of one data set."""
     ks = FEWEST, max(FEWEST + 1, *(problem.k for problem in problems))
     path = HGMeansPath(ks, criteria=(), select=None, n_jobs=1, random_state=seed)
-    path.fit(samples_named(name))
+    path.fit(problems[0].samples())
     models = [path.at(problem.k) for problem in problems]
     return [
         PathEnd(one.half, one.name, seed, one.k, model.n_rediscoveries_ + 1, model.inertia_)

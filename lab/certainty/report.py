@@ -14,7 +14,7 @@ from lab.certainty.traces import Moment
 from lab.measure import geometric_mean
 
 # Edges of the bins in which what searches say is compared with how often they are right.
-EDGES = (0.0, 0.5, 0.7, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99, 1.0)
+EDGES = (0.0, 0.7, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99, 1.0)
 # Searches of earlier versions ended when three independent starts agreed.
 EARLIER = 3
 AGREEMENT = 2
@@ -143,7 +143,7 @@ def draw(ends: Sequence[Ended | Said], path: Path) -> None:
     from matplotlib import pyplot as plt
     from scipy.stats import binomtest
 
-    figure, axes = plt.subplots(figsize=(6.0, 3.4), layout="constrained")
+    figure, axes = plt.subplots(figsize=(7.0, 3.6), layout="constrained")
     bins = binned(ends)
     for place, one in enumerate(bins):
         interval = binomtest(round(one.right * one.runs), one.runs).proportion_ci(method="wilson")
@@ -153,7 +153,7 @@ def draw(ends: Sequence[Ended | Said], path: Path) -> None:
         axes.errorbar(place, 100 * one.right, bars, **style)
         said = "certainty_, on average" if place == 0 else None
         axes.plot(place, 100 * one.said, color="#c44e52", marker="_", markersize=16, label=said)
-    names = [f"{one.low:.2f} to {one.high:.2f}\n{one.runs} runs" for one in bins]
+    names = [f"{one.low:.2f}–{one.high:.2f}\n{one.runs} runs" for one in bins]
     axes.set_xticks(range(len(bins)), names, fontsize=8)
     axes.set_xlabel("certainty_ of a run")
     axes.set_ylabel("within 0.01 % of the best known, %")

@@ -85,7 +85,7 @@ def test_evidence_moves_certainty_in_one_direction(starts, lateness, waited, mor
 
 def test_cheap_searches_are_asked_for_better_odds() -> None:
     assert level_of_cheap(0.95, CHEAP) == level_of_cheap(0.95, 100 * CHEAP) == pytest.approx(0.95)
-    assert level_of_cheap(0.95, CHEAP / 10) == pytest.approx(190 / 191)
+    assert level_of_cheap(0.95, CHEAP / 10) == pytest.approx(1900 / 1901)
     assert level_of_cheap(0.0, CHEAP / 10) == 0.0
     assert level_of_cheap(1.0, CHEAP / 10) == 1.0
 

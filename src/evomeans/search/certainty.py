@@ -16,13 +16,13 @@ from typing import NamedTuple
 
 from evomeans.search.history import SWAPPED, OffspringRecord
 
-INTERCEPT = 1.113
+INTERCEPT = 0.981
 # Of the features of SearchEvidence, in their order.
-COEFFICIENTS = (1.246, -0.508, 1.318)
+COEFFICIENTS = (1.421, -0.564, 1.282)
 # Of a path over k: the populations of its sweeps are shorter, and learn from their neighbours.
-PATH_INTERCEPT = 4.943
+PATH_INTERCEPT = 4.269
 # Of the logarithms of the populations that agree, and of the number of clusters.
-PATH_COEFFICIENTS = (2.043, -0.955)
+PATH_COEFFICIENTS = (1.930, -0.842)
 # A population whose best is a founder has settled after this share of the patience at the latest,
 # so a search that has waited as long is not cut short.
 RIPE = 1.0 / 3.0
@@ -116,9 +116,10 @@ def level_of_cheap(level: float, work: float) -> float:
     """Return the level of certainty that is asked of a search, given what it has cost so far.
 
     To be wrong costs the same whether a search has taken an hour or a millisecond, but to go on
-    does not. So the odds that are asked for grow as the work falls below a sixth of a second.
+    does not. So the odds that are asked for grow with the square of the factor by which the work is
+    less than a sixth of a second.
     """
     if level == 1.0:
         return level
-    odds = level / (1.0 - level) * max(1.0, CHEAP / work)
+    odds = level / (1.0 - level) * max(1.0, CHEAP / work) ** 2
     return odds / (1.0 + odds)
