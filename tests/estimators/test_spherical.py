@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
 
 import evomeans
 from constraint_oracles import all_labels
@@ -59,6 +60,30 @@ def test_bounds_of_the_cpu_engine_lead_to_the_same_kind_of_end(monkeypatch):
             assert one.inertia == pytest.approx(engine.assign(one.centers)[1])
         ends.append(np.mean([one.inertia for one in found]))
     assert ends[1] == pytest.approx(ends[0], rel=0.01)
+
+
+def test_swaps_of_the_cpu_engine_lead_to_lower_ends(monkeypatch):
+    """Each of them is a fixed point with the cosine, and so is one after a relocation."""
+    monkeypatch.setattr(spherical, "LARGE", 0)
+    engine, k = SphericalEngine(directions(600, 8), None), 12
+    seeds = [engine.seed(np.random.default_rng(seed).random((k, 1))) for seed in range(8)]
+    swaps = LocalSearch(single_moves=True, swaps=k)
+    ends = []
+    for changes in ({}, {"local_search": swaps}, {"removed": 3}):
+        found = engine.refine([Order(one, **changes) for one in seeds])
+        again = engine.refine([Order(one.centers) for one in found])
+        inertias = [one.inertia for one in found]
+        assert_allclose([one.inertia for one in again], inertias, rtol=1e-9)
+        ends.append(np.mean(inertias))
+    assert ends[1] < 0.995 * ends[0]
+
+
+def test_next_to_no_time_is_enough_for_centres_of_length_one():
+    X = directions(3000, 40)
+    with pytest.warns(ConvergenceWarning, match=r"max_time=0\.001 was up"):
+        model = SphericalHGMeans(30, max_time=1e-3, **QUICK).fit(X)
+    assert_array_equal(model.predict(X), model.labels_)
+    assert model.score(X) == pytest.approx(-model.inertia_)
 
 
 def test_an_abandoned_engine_of_large_data_ends_soon(monkeypatch):

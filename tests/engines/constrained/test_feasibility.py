@@ -10,13 +10,16 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from constraint_oracles import best_constrained, inertias
+from constraint_oracles import all_labels, best_constrained, inertias
 from evomeans.engines import Order
 from evomeans.engines.constrained.engine import ConstrainedEngine
 from evomeans.engines.constrained.feasibility import (
+    Feasibility,
     check_links,
     check_sizes,
+    find_clustering,
     largest_clique,
+    place_exactly,
     shortest_path,
 )
 from evomeans.engines.constrained.links import InfeasibleError, Links, contract, group_samples
@@ -63,6 +66,8 @@ def constrained_problems(draw) -> Constrained:
     pairs = np.array(list(combinations(range(n), 2)))
     rng.shuffle(pairs)
     n_must, n_cannot = draw(st.integers(0, 3)), draw(st.integers(0, 6))
+    # One pair may contradict itself.
+    first = draw(st.integers(max(0, n_must - 1), n_must))
     limits = np.sort(rng.integers(0, n + 1, (2, k)), axis=0)
     is_limited = draw(st.booleans())
     return Constrained(
@@ -70,7 +75,7 @@ def constrained_problems(draw) -> Constrained:
         limits[0] if is_limited else np.zeros(k, np.int64),
         limits[1] if is_limited else np.full(k, n),
         pairs[:n_must],
-        pairs[n_must : n_must + n_cannot],
+        pairs[first : first + n_cannot],
     )
 
 
@@ -102,6 +107,8 @@ def test_a_refinement_keeps_all_constraints_and_leaves_no_better_move(problem, s
     ones = np.ones(len(problem.X))
     (own,) = inertias(problem.X, ones, labels[None], k)
     assert own >= problem.optimum() - 1e-9
+    within = problem.X - engine.groups.points[engine.groups.of_sample]
+    assert found.inertia + (within**2).sum() == pytest.approx(own, abs=1e-9)
     for item in range(len(engine.groups.counts)):
         for j in range(k):
             moved = np.where(engine.groups.of_sample == item, j, labels)
@@ -138,3 +145,40 @@ def test_chains_of_links_are_as_short_as_they_can_be(problem) -> None:
         assert all(near[one, other] for one, other in pairwise(path))
         reached = np.linalg.matrix_power(near.astype(int), max(len(path) - 2, 0))[0, end]
         assert len(path) == 1 or reached == 0
+
+
+@given(constrained_problems())
+def test_a_clustering_is_found_wherever_there_is_one(problem) -> None:
+    """The placement of bound items leaves room for all others."""
+    (n, low, high), pairs = (len(problem.X), problem.low, problem.high), problem.cannot
+    if not low.sum() <= n <= high.sum():
+        return
+    bound = np.unique(pairs)
+    is_possible = np.isfinite(problem._replace(must=pairs[:0]).optimum())
+    try:
+        placed = find_clustering(contract(problem.X, None, np.arange(n)), bound, pairs, low, high)
+    except InfeasibleError:
+        assert not is_possible
+        return
+    assert is_possible
+    labels = np.full(n, -1)
+    labels[bound] = placed
+    assert (labels[pairs[:, 0]] != labels[pairs[:, 1]]).all()
+    taken = np.bincount(placed, minlength=len(low))
+    assert (taken <= high).all()
+    assert np.maximum(low - taken, 0).sum() <= n - len(bound) <= (high - taken).sum()
+
+
+@given(constrained_problems())
+def test_the_integer_program_places_at_the_least_cost(problem) -> None:
+    """As an enumeration of all placements does."""
+    n, k, free = len(problem.X), len(problem.low), problem._replace(must=problem.must[:0])
+    costs = np.random.default_rng(n).random((n, k))
+    limits = problem.low, problem.high
+    found, labels = place_exactly(costs, problem.cannot, np.ones(n, np.int64), 0, *limits)
+    kept = [one for one in all_labels(n, k) if free.heeds(one)]
+    assert (found is Feasibility.FOUND) == bool(kept)
+    if kept:
+        assert free.heeds(labels)
+        totals = [costs[np.arange(n), one].sum() for one in [labels, *kept]]
+        assert totals[0] == pytest.approx(min(totals))
