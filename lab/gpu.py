@@ -5,6 +5,8 @@
   python -m lab gpu large        1,000,000 x 100, m = 100: time and memory
   python -m lab gpu small        from which size on a GPU wins over the CPU engine
   python -m lab gpu batch        rounds of 32 against rounds of 1, equally many offspring
+  python -m lab gpu codebooks    1,000,000 x 128, thousands of clusters: inertia over time, beside
+                                 25 iterations of plain PyTorch from random rows
 
 It needs the extra gpu and an NVIDIA GPU; batch --engine cpu runs anywhere and needs the data sets
 in the folder EVOMEANS_DATA. Tables are printed, and kept in lab/results/gpu-*.csv.
@@ -17,6 +19,7 @@ import os
 import platform
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +29,8 @@ from sklearn.metrics import adjusted_rand_score
 from evomeans import HGMeans
 from evomeans.engines import Engine, create_engine
 from evomeans.metrics import centroid_index
-from evomeans.search import STRATEGIES, SearchSettings, solve
+from evomeans.search import DEEP, STRATEGIES, SearchSettings, Strategy, solve
+from evomeans.search.crossover import merging_crossover
 from lab.measure import RESULTS, parser_for
 from lab.mixtures import N_SAMPLES, SETUPS, gaussian_mixture
 
@@ -55,14 +59,29 @@ SIZES = (200, 500, 1_000, 3_000, 10_000, 30_000, 100_000)
 
 Row = Mapping[str, Any]
 
+TABLES = ("fits", "iterations", "large", "small", "batch", "codebooks")
+# Of codebooks: rows and features; Gaussians, and how far their means are from the origin, in
+# deviations of one of them; when to look at the inertia; and what is compared.
+N_VECTORS, N_FEATURES, N_GAUSSIANS, SPREAD = 1_000_000, 128, 1024, 0.2
+SECONDS = (1.0, 2.0, 4.0, 6.0, 12.0, 30.0)
+VARIANTS: tuple[Strategy, ...] = (
+    DEEP,
+    replace(DEEP, name="k-means++ first", founding=DEEP.founding[::-1]),
+    replace(DEEP, name="populations of 20", noisy_founders=20),
+    replace(DEEP.without(merging_crossover), name="matching"),
+)
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = parser_for("gpu", __doc__)
-    parser.add_argument("what", choices=["fits", "iterations", "large", "small", "batch"])
+    parser.add_argument("what", choices=list(TABLES))
     parser.add_argument("--seeds", type=int, default=3, help="runs of each problem (3)")
     parser.add_argument("--setups", default="", help="only these mixtures: 20x20,200x500")
     parser.add_argument("--sizes", default="", help="for small: only these n: 200,1000")
     parser.add_argument("--engine", default="gpu", help="for batch: gpu (rounds of 32) or cpu (1)")
+    parser.add_argument("--clusters", default="1024,4096,16384", help="for codebooks")
+    parser.add_argument("--seconds", type=float, default=12.0, help="for codebooks: max_time (12)")
+    parser.add_argument("--variants", action="store_true", help="for codebooks: other settings too")
     parser.add_argument("--strategy", choices=list(STRATEGIES), default="paper", help="for fits")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder for the .csv files")
     options = parser.parse_args(arguments)
@@ -77,6 +96,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         rows = batch(options.engine, options.seeds)
     elif options.what == "small":
         rows = small([int(n) for n in options.sizes.split(",") if n] or SIZES)
+    elif options.what == "codebooks":
+        clusters = [int(k) for k in options.clusters.split(",")]
+        rows = codebooks(clusters, options.seconds, VARIANTS if options.variants else VARIANTS[:1])
     else:
         rows = iterations() if options.what == "iterations" else large()
     name = f"gpu-{options.what}" + (f"-{options.engine}" if options.what == "batch" else "")
@@ -219,6 +241,56 @@ def batch(engine_name: str, n_seeds: int) -> Iterator[Row]:
             "lowest": min(values),
             "highest": max(values),
         }
+
+
+def codebooks(
+    clusters: Sequence[int], seconds: float, variants: Sequence[Strategy]
+) -> Iterator[Row]:
+    """Return what a search has after so many seconds of ``fit``, in per cent of plain PyTorch."""
+    rng = np.random.default_rng(0)
+    means = SPREAD * rng.standard_normal((N_GAUSSIANS, N_FEATURES), dtype=np.float32)
+    X = rng.standard_normal((N_VECTORS, N_FEATURES), dtype=np.float32)
+    X += means[rng.integers(N_GAUSSIANS, size=N_VECTORS)]
+    for k in clusters:
+        # Kernels are compiled before.
+        HGMeans(k, engine="gpu", n_jobs=-1, random_state=1, max_offspring=1).fit(X)
+        rival, took = plain_codebook(X, k, rng)
+        yield codebook_row(k, "plain torch, 25 iterations", rival, [took], [rival], 0)
+        for strategy in variants:
+            model = HGMeans(
+                k, engine="gpu", n_jobs=-1, random_state=0, max_time=seconds, strategy=strategy
+            ).fit(X)
+            times, best = (model.history_.column(one) for one in ("seconds", "best"))
+            yield codebook_row(k, strategy.name, rival, times, best, model.n_iter_)
+
+
+def plain_codebook(X: Any, k: int, rng: np.random.Generator) -> tuple[float, float]:
+    """Return the inertia of 25 iterations from random rows, and the seconds with the transfer."""
+    import torch
+
+    from lab.gpu_iterations import plain_torch
+
+    chosen = torch.from_numpy(rng.choice(len(X), k, replace=False))
+    torch.cuda.synchronize()
+    began = time.perf_counter()
+    rows = torch.from_numpy(X).cuda()
+    _, centers = plain_torch(rows, rows[chosen.cuda()], 25, rows_at_once=2**16)
+    torch.cuda.synchronize()
+    took = time.perf_counter() - began
+    engine = create_engine("gpu", X, None, searching=False)
+    return engine.assign(engine.frame.encode(centers.double().cpu().numpy()))[1], took
+
+
+def codebook_row(
+    k: int, name: str, rival: float, times: Sequence[float], best: Sequence[float], offspring: int
+) -> Row:
+    """Describe a search: its first answer, and how far from the rival it is at some times."""
+    row: dict[str, Any] = {"k": k, "program": name, "first s": times[0], "first": best[0]}
+    row |= {"first %": 100.0 * (best[0] / rival - 1.0)}
+    for limit in SECONDS:
+        known = [value for second, value in zip(times, best, strict=True) if second <= limit]
+        row[f"{limit:g} s %"] = 100.0 * (known[-1] / rival - 1.0) if known else float("nan")
+    return {**row, "last": best[-1], "solutions": len(times), "offspring": offspring}
 
 
 def show(rows: Iterator[Row]) -> list[Row]:

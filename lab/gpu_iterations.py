@@ -72,12 +72,15 @@ def nearest(X: Any, centers: Any) -> Any:
     return torch.cat(parts)
 
 
-def plain_torch(X: Any, centers: Any, iterations: int) -> tuple[Any, Any]:
+def plain_torch(
+    X: Any, centers: Any, iterations: int, rows_at_once: int = N_SAMPLES
+) -> tuple[Any, Any]:
     """Lloyd's algorithm as one writes it down, in single precision."""
     ones = torch.ones(len(X), device=X.device)
     for _ in range(iterations):
-        before = centers
-        labels = torch.addmm((centers * centers).sum(dim=1), X, centers.T, alpha=-2.0).argmin(dim=1)
+        before, norms = centers, (centers * centers).sum(dim=1)
+        scores = (torch.addmm(norms, part, centers.T, alpha=-2.0) for part in X.split(rows_at_once))
+        labels = torch.cat([part.argmin(dim=1) for part in scores])
         sums = torch.zeros_like(centers).index_add_(0, labels, X)
         sizes = torch.zeros(len(centers), device=X.device).index_add_(0, labels, ones)
         centers = torch.where(sizes[:, None] > 0, sums / sizes[:, None].clamp(min=1.0), centers)

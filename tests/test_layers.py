@@ -52,7 +52,7 @@ HEAVY = {
     "llvmlite": {"compiled", "engines.cpu"},
     "torch": {"engines.gpu", "exact.projection"},
     "triton": {"engines.gpu"},
-    "dask": {"engines.dask", "engines.registry", "estimators", "cli"},
+    "dask": {"engines.dask", "estimators", "cli"},
     "distributed": {"engines.dask", "cli"},
     "sklearn": {"estimators", "plotting", "report.data", "cli"},
     "polars": {"cli"},

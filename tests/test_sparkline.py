@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from evomeans import HGMeans, History, OffspringRecord
-from evomeans.search.history import HEIGHT, WIDTH, bars_svg, convergence_html
+from evomeans.search.history import HIGH, WIDE, bars_svg, convergence_html
 
 
 def history_of(*inertias: float) -> History:
@@ -27,7 +27,7 @@ def line_of(html: str) -> str:
 def test_a_falling_line_from_top_left_to_bottom_right() -> None:
     path = line_of(history_of(4.0, 6.0, 3.0, 2.0, 5.0)._repr_html_())
     assert path.startswith("M1 3.0H")
-    assert path.endswith(f"V{HEIGHT - 3:.1f}H{WIDTH - 1}")
+    assert path.endswith(f"V{HIGH - 3:.1f}H{WIDE - 1}")
     heights = [float(y) for y in re.findall(r"V([\d.]+)", path)]
     assert heights == sorted(heights)
     assert len(heights) == 2
@@ -71,9 +71,9 @@ def test_bars_are_as_high_as_their_numbers() -> None:
     picture = ElementTree.fromstring(bars_svg([2, 0, 4], "a <b>"))
     assert picture.get("aria-label") == "a <b>"
     tops = re.findall(r"V([\d.]+)", picture.findall("path")[1].get("d"))
-    heights = [HEIGHT - float(top) for top in tops]
-    assert heights == [(HEIGHT - 4) / 2, 0, HEIGHT - 4]
+    heights = [HIGH - float(top) for top in tops]
+    assert heights == [(HIGH - 4) / 2, 0, HIGH - 4]
     places = [float(x) for x in re.findall(r"M([\d.]+)", picture.findall("path")[1].get("d"))]
-    assert 0 < places[0] < places[1] < places[2] < WIDTH
+    assert 0 < places[0] < places[1] < places[2] < WIDE
     assert bars_svg([], "nothing")
     assert bars_svg([0], "zero")

@@ -14,7 +14,6 @@ from sklearn.exceptions import ConvergenceWarning
 from evomeans.engines import is_dask, prepare_kernels
 from evomeans.engines.protocol import Ability, Refinement
 from evomeans.estimators.fitted import FittedCenters
-from evomeans.estimators.model import completed
 from evomeans.estimators.parameters import (
     check_engine,
     check_int,
@@ -70,10 +69,6 @@ class Baseline(FittedCenters):
     engine: str = "auto"
     n_jobs: int | None = None
     n_iter_: int = field(init=False)
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        cls.__doc__ = completed(cls, root=FittedCenters)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the clusters of ``X``.

@@ -257,7 +257,7 @@ def test_a_fit_compiles_nothing_after_the_preparation(kind, strategy, monkeypatc
         event.register("numba:compile", late)
 
     monkeypatch.setattr(module, "ready", watched)
-    monkeypatch.setattr("evomeans.engines.registry._prepared", set())
+    monkeypatch.setattr("evomeans.engines._prepared", set())
     try:
         HGMeans(3, strategy=strategy, max_offspring=40, random_state=0).fit(
             X, sample_weight=weights

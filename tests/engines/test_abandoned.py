@@ -212,7 +212,7 @@ def test_models_end_seeding_with_distinct_samples(monkeypatch, name, nth) -> Non
 @pytest.mark.parametrize("name", MODELS)
 def test_a_refinement_of_a_model_says_how_far_it_came(monkeypatch, name) -> None:
     """It is asked for every block of rows, and ends with finite centres, wherever that is."""
-    monkeypatch.setattr(base, "AT_ONCE", 1_000)
+    monkeypatch.setattr(base, "PRODUCTS_AT_ONCE", 1_000)
     engine = MODELS[name]()
     start = Order(engine.rows(np.arange(5)))
     asked = []

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evomeans.engines import Engine, Order, create_engine
-from evomeans.engines.acceleration import EARLIEST, AbandonRule
+from evomeans.engines.course import EARLIEST, AbandonRule
 from evomeans.engines.protocol import LocalSearch, Refinement
 from oracles import assert_same_bits
 from problems import MOMENTUM, Problem, overlapping, with_momentum

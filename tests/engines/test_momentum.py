@@ -10,8 +10,17 @@ from numpy.testing import assert_array_equal
 from scipy.sparse import csr_array
 
 from evomeans.engines import Order, create_engine
-from evomeans.engines.acceleration import PLAIN_STEPS, Momentum
-from evomeans.engines.course import Assign, Begin, ClusterMeans, Descend, Lead, Level, course
+from evomeans.engines.course import (
+    PLAIN_STEPS,
+    Assign,
+    Begin,
+    ClusterMeans,
+    Descend,
+    Lead,
+    Level,
+    Momentum,
+    course,
+)
 from evomeans.engines.protocol import Ability, LocalSearch
 from oracles import assert_fixed_point, assert_same_bits, assert_same_solution
 from problems import MOMENTUM, Problem, offspring, overlapping, with_momentum

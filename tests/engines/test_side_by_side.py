@@ -16,7 +16,7 @@ from evomeans.engines.workers import extremes, side_by_side
 @pytest.mark.parametrize("shape", [(1,), (1001,), (1, 4), (501, 7)])
 def test_extremes_are_those_of_every_column(shape, n_jobs, monkeypatch) -> None:
     """The last part is shorter than the others."""
-    monkeypatch.setattr(workers, "AT_ONCE", 100)
+    monkeypatch.setattr(workers, "VALUES_AT_ONCE", 100)
     X = np.random.default_rng(0).normal(size=shape).astype(np.float32)
     low, high = extremes(X, n_jobs)
     assert_array_equal(low, X.min(axis=0))
@@ -24,14 +24,14 @@ def test_extremes_are_those_of_every_column(shape, n_jobs, monkeypatch) -> None:
 
 
 def test_extremes_of_a_column_without_a_number(monkeypatch) -> None:
-    monkeypatch.setattr(workers, "AT_ONCE", 10)
+    monkeypatch.setattr(workers, "VALUES_AT_ONCE", 10)
     X = np.ones((50, 2))
     X[33, 1] = np.nan
     assert_array_equal(extremes(X), [[1.0, np.nan], [1.0, np.nan]])
 
 
 def test_rows_longer_than_a_part_are_looked_at_one_by_one(monkeypatch) -> None:
-    monkeypatch.setattr(workers, "AT_ONCE", 3)
+    monkeypatch.setattr(workers, "VALUES_AT_ONCE", 3)
     assert_array_equal(extremes(np.arange(20).reshape(2, 10))[1], np.arange(10, 20))
 
 

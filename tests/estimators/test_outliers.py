@@ -10,9 +10,15 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from evomeans import HGMeans
-from evomeans.engines import precision
-from evomeans.engines.frame import Frame, limb_bits
-from evomeans.engines.precision import SPARE_BITS, smallest
+from evomeans.engines.frame import (
+    SPARE_BITS,
+    Extremes,
+    Frame,
+    check_resolution,
+    limb_bits,
+    most_are_resolved,
+    smallest,
+)
 from optional import require_torch
 
 N = 60
@@ -164,10 +170,10 @@ def test_a_few_columns_show_that_samples_are_resolved(monkeypatch) -> None:
     """One tiny value makes nothing of a look at every value of all samples."""
     X = np.random.default_rng(0).normal(size=(200, 40))
     X[3, 5] = 1e-200
-    monkeypatch.setattr(precision.Extremes, "lost_and_resolved", None)
+    monkeypatch.setattr(Extremes, "lost_and_resolved", None)
     frame, labels = Frame.around(X), np.arange(200) % 4
-    precision.check_resolution(X, None, frame, labels, 4)
+    check_resolution(X, None, frame, labels, 4)
     weights = np.r_[np.zeros(100), np.ones(100)]
-    assert precision.most_are_resolved(X, weights, frame, 1.0)
+    assert most_are_resolved(X, weights, frame, 1.0)
     X[100:140] = 0.0
-    assert not precision.most_are_resolved(X, weights, frame, 1.0)
+    assert not most_are_resolved(X, weights, frame, 1.0)

@@ -140,7 +140,7 @@ BAD_SAMPLES = [
 def test_bad_samples_are_refused_and_nothing_is_fitted(samples, error, text, is_large, monkeypatch):
     """One clear error, the same for many values; the estimator stays unfitted."""
     if is_large:
-        monkeypatch.setattr(validation, "MANY_VALUES", 0)
+        monkeypatch.setattr(validation, "VALUES_FOR_THREADS", 0)
     estimator = model(engine="cpu" if sp.issparse(samples) else "reference")
     before = vars(estimator).copy()
     with pytest.raises(error, match=text):
@@ -152,8 +152,8 @@ def test_bad_samples_are_refused_and_nothing_is_fitted(samples, error, text, is_
 def test_many_values_are_refused_in_the_words_of_scikit_learn(value, monkeypatch):
     samples, texts = X.copy(), []
     samples[7, 1] = value
-    for least in (0, validation.MANY_VALUES):
-        monkeypatch.setattr(validation, "MANY_VALUES", least)
+    for least in (0, validation.VALUES_FOR_THREADS):
+        monkeypatch.setattr(validation, "VALUES_FOR_THREADS", least)
         with pytest.raises(ValueError, match="Input X contains") as refused:
             model().fit(samples)
         texts.append(str(refused.value))

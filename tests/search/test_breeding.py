@@ -16,8 +16,13 @@ from evomeans.engines.protocol import KMEANS, Ability, Order
 from evomeans.engines.reference import ReferenceEngine
 from evomeans.engines.workers import side_by_side
 from evomeans.search import Crossing, Individual, SearchSettings, Strategy
-from evomeans.search.crossover import Breeding, Child, merging_crossover, squared_matching_crossover
-from evomeans.search.pipeline import cross_over
+from evomeans.search.crossover import (
+    Breeding,
+    Child,
+    cross_over,
+    merging_crossover,
+    squared_matching_crossover,
+)
 from evomeans.search.plan import SPACING_OF_A_GRID
 from evomeans.search.population import different_parents
 from fakes import ScriptedRandom, breeding
@@ -273,7 +278,7 @@ def test_only_crossovers_of_this_package_are_called_by_several_threads(
         assert n_jobs == at_once
         return side_by_side(do, items, n_jobs)
 
-    monkeypatch.setattr("evomeans.search.pipeline.side_by_side", counted)
+    monkeypatch.setattr("evomeans.search.crossover.side_by_side", counted)
     engine = ReferenceEngine(np.zeros((5, 2)), None)
     engine.n_jobs = 4
     assert len(cross_over(parents_of((Crossing(crossover or own),), 2), engine)) == 2

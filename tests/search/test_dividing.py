@@ -14,7 +14,7 @@ from sklearn.cluster import KMeans
 from evomeans.engines.reference import ReferenceEngine
 from evomeans.metrics import centroid_index
 from evomeans.search import DEEP, Crossing, SearchSettings, solve
-from evomeans.search.crossover import CANDIDATES, STEP, Child, divide, squares_between
+from evomeans.search.crossover import DRAWN_TO_DIVIDE, HALF_STEP, Child, divide, squares_between
 
 COORDINATES = st.floats(-100.0, 100.0, width=32)
 
@@ -42,7 +42,7 @@ def test_two_centres_move_and_the_others_stay(centers, row, seed) -> None:
         away = np.linalg.norm(centers[changed] - pair.mean(axis=0), axis=1)
         divided = changed[away.argmin()]
         assert pair.mean(axis=0) == pytest.approx(centers[divided], abs=1e-9)
-        assert np.ptp(pair, axis=0) == pytest.approx(2 * STEP * np.abs(row - centers[divided]))
+        assert np.ptp(pair, axis=0) == pytest.approx(2 * HALF_STEP * np.abs(row - centers[divided]))
 
 
 def test_of_two_centres_in_one_place_one_is_given_up() -> None:
@@ -60,7 +60,7 @@ def test_the_cluster_of_the_farthest_sample_is_divided() -> None:
     for seed in range(10):
         moved = divide(centers, rows, np.random.default_rng(seed))
         halves = moved[moved[:, 0] < 25.0]
-        assert sorted(halves[:, 0]) == pytest.approx([-9.0 * STEP, 9.0 * STEP])
+        assert sorted(halves[:, 0]) == pytest.approx([-9.0 * HALF_STEP, 9.0 * HALF_STEP])
 
 
 def test_a_single_centre_has_nowhere_to_go() -> None:
@@ -112,14 +112,14 @@ def test_a_crossover_draws_other_numbers_than_those_that_divide() -> None:
     samples_at = engine.samples_at
 
     def crossover(first, second, breeding):
-        drawn.extend(breeding.rng.random(CANDIDATES))
+        drawn.extend(breeding.rng.random(DRAWN_TO_DIVIDE))
         return Child(first.centers.copy(), first)
 
     engine.samples_at = lambda quantiles: looked_up.extend(quantiles) or samples_at(quantiles)
     strategy = replace(DEEP, crossovers=(Crossing(crossover),))
     settings = SearchSettings(2, 4, max_offspring=5, strategy=strategy)
     solve(engine, 8, settings, np.random.default_rng(0))
-    assert len(looked_up) >= 5 * CANDIDATES
+    assert len(looked_up) >= 5 * DRAWN_TO_DIVIDE
     assert not set(drawn) & set(looked_up)
 
 

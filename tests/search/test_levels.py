@@ -17,7 +17,7 @@ from evomeans.engines.reference import ReferenceEngine
 from evomeans.search import DEEP, PAPER, SearchSettings, StopReason, solve
 from evomeans.search.levels import (
     FEWEST_CARRIED,
-    ROUNDS,
+    LEAST_ROUNDS,
     WorkLimit,
     best_solutions,
     draw_samples,
@@ -110,7 +110,7 @@ def test_a_sample_is_searched_while_that_costs_little_or_improves() -> None:
 
 def test_a_sample_has_some_rounds_where_all_rows_have_rounds() -> None:
     """However much work founders and offspring are, all rounds of four are made first."""
-    limit, fewest = WorkLimit(1_000, 10_000, batch=4), 4 * ROUNDS
+    limit, fewest = WorkLimit(1_000, 10_000, batch=4), 4 * LEAST_ROUNDS
 
     def record(number: int):
         values = {"population_best": 1.0, "population_median": 1.0, "founder": number == 0}

@@ -22,10 +22,10 @@ from evomeans.search import (
     SearchSettings,
     StopReason,
     Strategy,
-    pipeline,
+    genetic,
     solve,
 )
-from evomeans.search.pipeline import Pipeline
+from evomeans.search.genetic import Pipeline
 from evomeans.search.population import different_parents
 from evomeans.search.stopping import DeferredInterrupt, Timing
 from fakes import ScriptedClock, ScriptedEngine, breeding, refinement
@@ -211,7 +211,7 @@ class Leading(ScriptedEngine):
 
 def test_an_engine_is_used_by_one_thread_at_a_time(monkeypatch) -> None:
     """Centres are asked for while another thread makes the offspring, as a checkpoint does."""
-    monkeypatch.setattr(pipeline, "MOMENT", 0.01)
+    monkeypatch.setattr(genetic, "MOMENT", 0.01)
     in_use, centers_are_here = threading.Lock(), threading.Event()
 
     def use(until=None):
@@ -227,7 +227,7 @@ def test_an_engine_is_used_by_one_thread_at_a_time(monkeypatch) -> None:
         use(until=centers_are_here)
         return refinement(1.0, 0)
 
-    monkeypatch.setattr(pipeline, "make_at_once", wait)
+    monkeypatch.setattr(genetic, "make_at_once", wait)
     monkeypatch.setattr(Leading, "refine", lambda own, orders: [wait()])
     engine = Leading([])
     timing = Timing(engine, 2, None, ScriptedClock(), 0.0, DeferredInterrupt())

@@ -12,7 +12,7 @@ from evomeans.engines.protocol import Ability
 from evomeans.search import DEEP, PAPER, Crossing, SearchSettings
 from evomeans.search.crossover import partition_crossover, squares_between
 from evomeans.search.plan import (
-    MANY_FEATURES,
+    NOISY_FEATURES,
     SPACING_OF_A_GRID,
     Facts,
     effective_size,
@@ -185,7 +185,7 @@ def test_without_another_centre_or_any_distance_there_is_no_spacing(found) -> No
 
 def test_noisy_clusters_are_divided_where_swaps_cannot_do_it() -> None:
     noisy, clear = 0.5 * DEEP.divides_below, 2.0 * DEEP.divides_below
-    many = MANY_FEATURES
+    many = NOISY_FEATURES
     assert planned(DEEP, NONE, 10, 100, noisy, many).divides
     assert not planned(DEEP, NONE, 10, 100, noisy, many - 1).divides
     assert not planned(DEEP, NONE, 10, 100, clear, many).divides

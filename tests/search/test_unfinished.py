@@ -26,7 +26,7 @@ from evomeans.engines.protocol import Refinement
 from evomeans.engines.reference import ReferenceEngine
 from evomeans.engines.workers import Workers
 from evomeans.path.search import find_mean
-from evomeans.search import DEEP, PAPER, SearchSettings, StopReason, pipeline, solve, stopping
+from evomeans.search import DEEP, PAPER, SearchSettings, StopReason, genetic, solve, stopping
 from evomeans.search.stopping import DeferredInterrupt
 from evomeans.storage.checkpoint import Checkpoint
 from fakes import ScriptedClock, ScriptedEngine
@@ -314,7 +314,7 @@ def test_every_number_of_clusters_of_a_path_has_a_solution_however_little_time_t
 
 def test_an_unfinished_answer_is_said_to_be_one(monkeypatch) -> None:
     """The search looks at the clock long before K-means can have ended."""
-    monkeypatch.setattr(pipeline, "MOMENT", 1e-3)
+    monkeypatch.setattr(genetic, "MOMENT", 1e-3)
     monkeypatch.setattr(stopping, "LEAST_SECONDS", 0.0)
     X = np.random.default_rng(0).normal(size=(40_000, 10))
     with pytest.warns(ConvergenceWarning, match="max_time=1e-06 was up before the first run"):

@@ -23,7 +23,7 @@ from evomeans.search.population import (
     independent_parents,
     survivors,
 )
-from evomeans.search.state import SearchState
+from evomeans.search.search import SearchState
 from evomeans.storage.archive import read_archive, write_archive
 from evomeans.storage.checkpoint import FORMAT, VERSION, Checkpoint, encode_state
 from evomeans.storage.state_file import CheckpointError

@@ -9,7 +9,7 @@ import pytest
 from baseline_methods import METHODS
 from sklearn.base import clone
 
-from evomeans.estimators.model import completed
+from evomeans.estimators.fitted import completed
 from lab import baselines
 
 

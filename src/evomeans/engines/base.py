@@ -18,8 +18,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines.frame import Frame
-from evomeans.engines.precision import check_moderate_weight
+from evomeans.engines.frame import Frame, check_moderate_weight
 from evomeans.engines.protocol import (
     Abandonable,
     Abandoned,
@@ -58,6 +57,12 @@ class CountingSamples:
     def round_size(self, n_clusters: int) -> int:
         """Make a whole batch in a round."""
         return self.batch  # type: ignore[attr-defined,no-any-return]
+
+    def seeds_among(
+        self, places: FloatArray, draws: Sequence[FloatArray]
+    ) -> list[FloatArray] | None:
+        """Leave k-means++ among some samples to the search."""
+        return None
 
     def merge(
         self, centers: FloatArray, weights: FloatArray, k: int, stop: Integers | None = None
@@ -170,12 +175,12 @@ class PlainKMeans(Abandonable, OneAtATime):
 
 
 # Single moves follow a swap only if it comes this close to the best without them.
-NEARLY = 1.003
+NEARLY_BEST = 1.003
 # A descent is abandoned if it needs more steps like its last one to reach the required inertia.
 STEPS_AHEAD = 10.0
 # Products of values between two looks at whether the engine is abandoned, and from which on an
 # assignment takes long: milliseconds.
-AT_ONCE, LONG = 2**25, 2_500_000
+PRODUCTS_AT_ONCE, LONG = 2**25, 2_500_000
 # How long labels take is estimated by this share of the centres.
 FEW_CENTERS = 1 / 16
 
@@ -255,7 +260,7 @@ class ModelEngine(Abandonable, DrawnCenters, CountingSamples, ABC):
         rng = np.random.default_rng(int(start.quantile * 2**53))
         for _ in range(start.local_search.swaps if len(centers) > 1 else 0):
             self.reach(best.centers)
-            goal = best.objective * NEARLY
+            goal = best.objective * NEARLY_BEST
             begin = self.swapped(best.centers, best.cluster_weights, rng)
             swapped = self.descend(begin, False, goal)
             n_iter += swapped.n_iter
@@ -296,7 +301,7 @@ class ModelEngine(Abandonable, DrawnCenters, CountingSamples, ABC):
 
     def blocks(self, n_clusters: int) -> Iterator[slice]:
         """Yield the rows that are compared with centres together, while anybody wants it."""
-        at_once = max(1, AT_ONCE // max(1, n_clusters * len(self.frame.shift)))
+        at_once = max(1, PRODUCTS_AT_ONCE // max(1, n_clusters * len(self.frame.shift)))
         for first in range(0, self.n_samples, at_once):
             self.check_abandoned()
             yield slice(first, min(first + at_once, self.n_samples))

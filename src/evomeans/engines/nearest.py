@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from threadpoolctl import ThreadpoolController
 
-from evomeans.engines.frame import Frame, is_sparse
-from evomeans.engines.precision import OVERFLOW, reaching
+from evomeans.engines.frame import OVERFLOW, Frame, is_sparse, reaching
 from evomeans.typing import FloatArray, Indices
 
 # Scores of a block of samples, few enough for the cache, and samples of a block.

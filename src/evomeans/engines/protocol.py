@@ -93,7 +93,7 @@ class LocalSearch:
         of squares is undone. None are made if ``max_iter`` is given. Needs ``Ability.SWAPS``.
     momentum : bool
         Whether centres go beyond the means on their way to the fixed point, see
-        :mod:`~evomeans.engines.acceleration`. Not if ``max_iter`` is given. Needs
+        :mod:`~evomeans.engines.course`. Not if ``max_iter`` is given. Needs
         ``Ability.MOMENTUM``.
     """
 
@@ -173,7 +173,7 @@ class Order:
     least_explained : float
         Σ Wⱼ‖cⱼ‖² that the refinement has to come to, Wⱼ being the weights of clusters: the larger
         it is, the lower is the inertia. A refinement with momentum and without swaps is given up
-        where that is hopeless (:mod:`~evomeans.engines.acceleration`). 0 for one that is not.
+        where that is hopeless (:mod:`~evomeans.engines.course`). 0 for one that is not.
     made_by : str
         The operator that placed it.
     is_independent : bool
@@ -422,6 +422,15 @@ class Engine(Protocol):
         closest centre drawn before. ``quantiles`` are the uniform numbers of the draws, of shape
         (k,), or (k, t) to draw t candidates for each centre but the first and to take the one that
         lowers Σ wD² most.
+        """
+
+    def seeds_among(
+        self, places: FloatArray, draws: Sequence[FloatArray]
+    ) -> list[FloatArray] | None:
+        """Draw the centres of several founders by k-means++ among the samples at some quantiles.
+
+        ``draws`` are the uniform numbers of each founder, of shape (k, t) as in :meth:`seed`. None
+        if that is left to the search.
         """
 
     def merge(

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from evomeans.engines.acceleration import AbandonRule, Momentum
 from evomeans.engines.base import DrawnCenters, OneAtATime
+from evomeans.engines.course import AbandonRule, Momentum
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import Ability, Handle, Order, Refinement
 from evomeans.engines.rules import (

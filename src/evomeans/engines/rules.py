@@ -5,9 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-# Sums over 1e7 samples of this size stay finite.
-LARGEST_VALUE = 1e300
-
 GOLDEN_RATIO = 0.6180339887498949
 
 # From this many rows on, the CPU engine puts dense samples into buckets first.
@@ -18,7 +15,7 @@ MANY_ROWS = 2**18
 MAX_ITERATIONS = 20_000
 
 # A mean of equal samples is off by a few units of 2⁻⁵³ of their size, squared.
-ROUNDING = 2.0**-100
+SQUARED_ROUNDING = 2.0**-100
 # A sample changes its cluster against K-means only if it costs less than this share of what it did,
 # and that for distances off by so much per root of the features: means are rounded, and samples
 # must not move back and forth for nothing.
@@ -69,4 +66,4 @@ def sits_on_centers(squares: NDArray[np.float64], norms: NDArray[np.float64]) ->
     * ``squares`` (n,): squared distances of the samples that count to their centres.
     * ``norms`` (n,): their own squared lengths.
     """
-    return bool(np.all(squares <= ROUNDING * norms))
+    return bool(np.all(squares <= SQUARED_ROUNDING * norms))

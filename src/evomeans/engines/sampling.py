@@ -26,7 +26,7 @@ GOLDEN, FIRST, SECOND = (
     np.uint64(number) for number in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 )
 # Rows that are looked at together.
-ROWS_AT_A_TIME = 2**20
+ROWS_PER_DRAW = 2**20
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class Drawing:
         """
         rows: list[Any] = []
         taken: list[Any] = []
-        for begin in range(0, n_rows, ROWS_AT_A_TIME):
-            part = slice(begin, min(begin + ROWS_AT_A_TIME, n_rows))
+        for begin in range(0, n_rows, ROWS_PER_DRAW):
+            part = slice(begin, min(begin + ROWS_PER_DRAW, n_rows))
             own = np.ones(part.stop - begin) if weights is None else weights[part]
             chances = self._chances(own, total_weight, None if costs is None else costs[part])
             chosen = np.flatnonzero(uniforms(self.seed, first + begin, len(own)) < chances)

@@ -221,7 +221,7 @@ def work(engine: Engine, queue: Queue) -> None:
 # ---- parts of arrays -----------------------------------------------------------------------------
 
 # Values that a thread looks at together: they stay in its cache while it does.
-AT_ONCE = 2**17
+VALUES_AT_ONCE = 2**17
 
 
 def side_by_side(do: Callable[[Item], Result], items: Iterable[Item], n_jobs: int) -> list[Result]:
@@ -237,7 +237,7 @@ def extremes(values: NDArray[Any], n_jobs: int = 1) -> tuple[NDArray[Any], NDArr
 
     Memory is read once.
     """
-    at_once = max(1, AT_ONCE * len(values) // max(1, values.size))
+    at_once = max(1, VALUES_AT_ONCE * len(values) // max(1, values.size))
     begins = range(0, len(values), at_once)
     ends = np.empty((2, len(begins), *values.shape[1:]), values.dtype)
 

@@ -16,8 +16,8 @@ from evomeans.engines.constrained import feasibility
 from evomeans.engines.constrained.links import Groups, Links, contract, group_samples
 from evomeans.engines.protocol import Order
 from evomeans.estimators.callbacks import with_callbacks
-from evomeans.estimators.model import Model, renumbered
 from evomeans.estimators.parameters import Parameters, shown
+from evomeans.estimators.searching import Model
 from evomeans.estimators.solution import FinalSolution, Task, plain_task
 from evomeans.estimators.validation import check_sample_weight
 from evomeans.search import DEEP, Individual
@@ -235,7 +235,7 @@ class Answer:
         centers[present] = contract(self.X, self.sample_weight, compact.reshape(-1)).points
         rounded = centers.astype(self.X.dtype)
         order = order_within_limits(rounded, self.low, self.high)
-        rounded, labels = renumbered(rounded, labels, order)
+        rounded, labels = rounded[order], np.argsort(order).astype(np.int32)[labels]
         violations, penalty = self.links.count_violations(labels)
         fitted = {"penalty_": penalty, "n_violations_": violations}
         inertia = self._squares(rounded[labels])

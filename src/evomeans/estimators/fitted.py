@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from abc import abstractmethod
 from contextlib import closing
 from html import escape
+from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -370,12 +372,46 @@ class CentersMixin(ReportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return tags
 
 
+INHERITED = ("Parameters", "Attributes")
+
+
+def completed(cls: type, root: type) -> str:
+    """Return the docstring of ``cls`` with the entries of its base classes, up to ``root``.
+
+    The entries of Parameters and Attributes appear in the order of inheritance, which for the
+    fields of dataclasses is the order of the signature. Where a class documents a name again, its
+    own text replaces the inherited one.
+    """
+    lineage = [base for base in reversed(cls.__mro__) if issubclass(base, root)]
+    summary, own = _sections(cls.__doc__)
+    sections = {}
+    for title in INHERITED:
+        bodies = [_sections(base.__doc__)[1].get(title, "") for base in lineage]
+        # An entry begins with a line that is not indented: "name : type".
+        entries = [entry for body in bodies for entry in re.split(r"\n+(?=\S)", body) if entry]
+        last = {entry.partition(" :")[0]: entry for entry in entries}
+        sections[title] = "\n\n".join(last.values())
+    sections |= {title: own[title] for title in own if title not in INHERITED}
+    texts = [f"{title}\n{'-' * len(title)}\n{body}" for title, body in sections.items() if body]
+    return "\n\n".join(filter(None, [summary, *texts]))
+
+
+def _sections(docstring: str | None) -> tuple[str, dict[str, str]]:
+    """Split a docstring into its summary and its sections by title."""
+    summary, *parts = re.split(r"^(\S.*)\n-{3,}\n", cleandoc(docstring or ""), flags=re.MULTILINE)
+    bodies = [body.strip() for body in parts[1::2]]
+    return summary.strip(), dict(zip(parts[::2], bodies, strict=True))
+
+
 class FittedCenters(
     CentersMixin,
     ClusterMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
 ):
-    """A clusterer with centres, of which only ``fit`` is missing."""
+    """A clusterer with centres, of which only ``fit`` is missing.
+
+    Subclasses document only what they add.
+    """
 
     n_clusters: int
     cluster_centers_: NDArray[Any]
@@ -387,6 +423,10 @@ class FittedCenters(
     _is_constrained: ClassVar[bool] = False
     # Whether the cluster of a sample is always the closest centre, of the samples as they are.
     _predicts_closest: ClassVar[bool] = True
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.__doc__ = completed(cls, root=FittedCenters)
 
     def to_kmeans(self) -> KMeans:
         """Return a fitted :class:`sklearn.cluster.KMeans` with these centres.

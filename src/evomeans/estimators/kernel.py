@@ -17,7 +17,6 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from evomeans.engines import Engine
 from evomeans.engines.constrained.links import contract
 from evomeans.estimators.callbacks import EXTRA_FRAMES
-from evomeans.estimators.model import Model
 from evomeans.estimators.parameters import (
     Parameters,
     check_int,
@@ -26,6 +25,7 @@ from evomeans.estimators.parameters import (
     generator_from,
     shown,
 )
+from evomeans.estimators.searching import Model
 from evomeans.estimators.solution import FinalSolution, Task, encode_centers, plain_task
 from evomeans.search import Individual
 from evomeans.typing import FloatArray

@@ -7,17 +7,28 @@ import time
 import warnings
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
 from sklearn.exceptions import ConvergenceWarning
 
 from evomeans.engines import Engine, is_dask, prepare_calls, prepare_kernels
-from evomeans.engines.frame import Frame
-from evomeans.estimators.callbacks import EXTRA_FRAMES, CallbackSupport, fit_task
+from evomeans.engines.frame import Frame, is_sparse
+from evomeans.estimators.callbacks import (
+    EXTRA_FRAMES,
+    CallbackSupport,
+    fit_task,
+    with_callbacks,
+)
 from evomeans.estimators.fitted import FittedCenters
-from evomeans.estimators.parameters import Parameters, check_parameters, generator_from
+from evomeans.estimators.parameters import (
+    DEFAULT_CERTAINTY,
+    DEFAULT_MAX_OFFSPRING,
+    Parameters,
+    check_parameters,
+    generator_from,
+)
 from evomeans.estimators.persistence import write_model
 from evomeans.estimators.solution import (
     EarlyAnswer,
@@ -75,53 +86,199 @@ PAPER_FAST = {
 FAST_OFFSPRING, FAST_PER_CLUSTER = 40, 5
 
 
+@dataclass(eq=False, repr=False)
 class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
     """An estimator that lacks only its model, which is what :meth:`_pose` makes of samples.
 
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        The number of clusters.
+
+    strategy : {"deep", "paper"} or Strategy, default="deep"
+        How to search, see :class:`~evomeans.HGMeans`.
+
+    min_population : int, default=10
+        Solutions that survive when the population is cut down (Π_min in the paper).
+
+    max_population : int, default=20
+        Solutions with which a population begins, and the size beyond which it is cut down (Π_max).
+        Larger populations explore more but converge more slowly.
+
+    max_offspring : int, default=5000
+        Stop after this many offspring (N₂). Each is one local search.
+
+    n_iter_no_change : int, default=None
+        Number of offspring without an improvement after which a population has converged (N₁).
+        With "paper", 500 by default, and the search ends. With "deep", 150 by default, or three
+        times ``n_clusters`` if that is more, and less if the last improvement came early. A new
+        population is then started, until independent populations agree.
+
+    max_time : float, default=None
+        Stop after this many seconds, counted from the call of ``fit`` and including the labels of
+        the samples, but not compilation. A fit takes at least as long as labelling every sample
+        once. The result then depends on the speed of the machine.
+
+    target_inertia : float, default=None
+        Stop as soon as a solution is at least this good.
+
+    certainty : float, default=0.95
+        Stop as soon as ``certainty_`` reaches this value. With 0, the search stops as soon as two
+        independent starts agree; with 1, only at another limit, or when 50 starts agree. "paper"
+        does not use it.
+
+    init : array-like of shape (n_clusters, n_features) or \
+            (n_solutions, n_clusters, n_features), default=None
+        Centres, or several sets of centres, that join the first population. The rest of the
+        population is random, and the result is never worse than ``init``.
+
+    n_jobs : int, default=None
+        Number of threads. None uses as many as KMeans, respecting ``OMP_NUM_THREADS``, cgroup
+        limits and joblib workers; -1 uses all cores. The result does not depend on it, to the last
+        bit.
+
+    random_state : int, RandomState, Generator or None, default=None
+        An int makes the result reproducible. None draws from NumPy's global random state; an
+        instance is advanced by every fit.
+
+    warm_start : bool, default=False
+        Begin with ``population_`` of the previous fit, together with ``init`` if it is given.
+        ``n_clusters`` and the number of features must be those of that fit; the samples may be
+        others.
+
+    checkpoint : path-like, default=None
+        A file in which the search keeps its state: every half minute, at its end, and when it is
+        interrupted. If the file exists, :meth:`fit` continues from it, and ends with the same bits
+        as if it had never stopped. A search that had already ended returns at once, unless
+        ``max_offspring``, ``max_time``, ``target_inertia`` or, with "paper", ``n_iter_no_change``
+        now allow more. A file of other samples or other parameters is refused with a
+        :class:`~evomeans.CheckpointError`.
+
+    observers : callable or list of callables, default=None
+        Each is called with the :class:`~evomeans.OffspringRecord` of every solution made. One that
+        returns ``True`` ends the search.
+
+    verbose : int, default=0
+        1 prints a line now and then, 2 one for each improvement as well, 3 one for each
+        offspring. The last line says how the fit ended.
+
     Attributes
     ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        The centres, in the precision of ``X`` and in lexicographic order, so equal clusterings
+        have equal labels. If there are fewer distinct samples than clusters, centres
+        without samples come last.
+
+    labels_ : ndarray of shape (n_samples,), dtype int32
+        The cluster of each sample, always equal to ``predict(X)``. A lazy Dask array if ``X`` is a
+        Dask collection.
+
+    inertia_ : float
+        Sum of the squared distances of the samples to their closest centre, times their weights.
+
     n_iter_ : int
-        Offspring made.
+        Number of offspring made. The initial members of populations do not count.
+
     n_rediscoveries_ : int
-        How many further independent starts led to the same best solution.
+        Number of additional independent starts that reached the best inertia, to within 0.001 %.
+        A start is a population, or a founder if several founders of one population reached it by
+        themselves. At least 1 if ``stop_reason_`` is "agreement".
+
     certainty_ : float
-        Estimated probability that no solution within reach is better by more than 0.01 %. It was
-        measured for plain k-means; not a number with strategy "paper".
+        Estimated probability that no clustering within reach of the search is better by more than
+        0.01 %, computed from how many populations found the best one, and how many did not. It is
+        1 if the clustering is proven to be optimal, also by :meth:`certify`, and not a number with
+        strategy "paper". It was measured for plain k-means; docs/guide/how-sure.md says how often
+        it was right.
+
     levels_ : tuple of int
-        Rows of the levels of the search, all rows first.
+        Number of rows, followed by the sizes of the subsamples with which populations began, if
+        any.
+
     missing_abilities_ : tuple of str
-        What the strategy would have used and the engine cannot do.
+        Operators of the strategy that the engine does not have, such as "swaps". Empty if it has
+        all of them.
+
     history_ : History
-        One record for each solution made.
+        One :class:`~evomeans.OffspringRecord` for each solution made; ``history_.to_csv(path)``
+        saves them, and ``history_.to_pandas()`` returns a data frame. Empty if the answer was
+        computed exactly.
+
     stop_reason_ : StopReason
-        Why the search ended.
+        Why the search ended, a str: "agreement" (of independent starts), "no_improvement"
+        (with "paper"), "max_offspring", "max_time", "target_inertia", "observer", "interrupted",
+        "proven_optimal" (up to a millionth of the inertia), or "precision" if samples or weights
+        span so many orders of magnitude that nothing better can be told from rounding.
+
     population_ : tuple of Individual
-        The last population, best first.
+        The last population and the best solution, sorted by inertia: other good clusterings to
+        look at. Their ``centers`` are float64, in units of the data and in no
+        particular order.
+
+    n_features_in_ : int
+        Number of features seen during ``fit``.
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of features seen during ``fit``. Defined only when `X` has feature names that are
+        all strings.
     """
 
-    # Of HGMeans, these are parameters.
-    engine: Any = "auto"
-    subsample: Any = None
+    n_clusters: int = 8
+    _: KW_ONLY
+    strategy: str | Strategy = "deep"
+    min_population: int = 10
+    max_population: int = 20
+    max_offspring: int = DEFAULT_MAX_OFFSPRING
+    n_iter_no_change: int | None = None
+    max_time: float | None = None
+    target_inertia: float | None = None
+    certainty: float = DEFAULT_CERTAINTY
     init: Any = None
-    # Fitted attributes that model files hold besides those of HGMeans, without underscores.
+    n_jobs: int | None = None
+    random_state: Any = None
+    warm_start: bool = False
+    checkpoint: str | os.PathLike[str] | None = None
+    observers: Any = None
+    verbose: int = 0
+
+    n_iter_: int = field(init=False)
+    n_rediscoveries_: int = field(init=False)
+    certainty_: float = field(init=False)
+    levels_: tuple[int, ...] = field(init=False)
+    missing_abilities_: tuple[str, ...] = field(init=False)
+    history_: History = field(init=False)
+    stop_reason_: StopReason = field(init=False)
+    population_: tuple[Individual, ...] = field(init=False)
+    # Fitted attributes that model files hold besides these, without underscores.
     _fitted_numbers: ClassVar[tuple[str, ...]] = ()
     _fitted_arrays: ClassVar[tuple[str, ...]] = ()
     # Whether centres and distances are those of the space of the samples.
     _is_euclidean: ClassVar[bool] = True
 
-    strategy: str | Strategy
-    verbose: int
-    warm_start: bool
-    checkpoint: str | os.PathLike[str] | None
-    max_time: float | None
-    n_iter_: int
-    n_rediscoveries_: int
-    certainty_: float
-    levels_: tuple[int, ...]
-    missing_abilities_: tuple[str, ...]
-    history_: History
-    stop_reason_: StopReason
-    population_: tuple[Individual, ...]
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the clusters of ``X``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, Dask array or dataframe} of shape (n_samples, n_features)
+            The samples. float32 and float64 are kept as they are, all else becomes float64. Sparse
+            matrices become CSR and are never made dense. Tensors of PyTorch, on any device, are
+            read like arrays; what is returned are NumPy arrays. What Dask holds stays with Dask.
+            Models other than HGMeans take arrays only. SphericalHGMeans takes sparse matrices as
+            well, and KernelHGMeans a precomputed kernel of all pairs of samples.
+        y : Ignored
+            Not used, present here for API consistency by convention.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            The weight of each sample: a weight of 2 counts like two equal samples. None means equal
+            weights.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        return self._fit(X, y, sample_weight)
 
     @classmethod
     def fast(cls, n_clusters: int, **parameters: Any) -> Self:
@@ -342,6 +499,38 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         array([0, 1], dtype=int32)
         """
         write_model(path, self)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Model(SearchingEstimator):
+    """A model other than plain k-means, with the search of HGMeans."""
+
+    # Its objective is not the inertia that KMeans minimises, or not over all clusterings.
+    _is_plain_kmeans: ClassVar[bool] = False
+    _takes_sparse: ClassVar[bool] = False
+    _predicts_closest: ClassVar[bool] = False
+    # Of HGMeans, these are parameters.
+    engine = "auto"
+    subsample = None
+
+    def _refuse(self, X: Any) -> None:
+        """Refuse samples that only others can hold: those in Dask, and most often sparse ones."""
+        name = type(self).__name__
+        if is_dask(X):
+            raise ValueError(
+                f"{name} cannot hold a Dask collection, only HGMeans can. Pass X.compute() if it "
+                "fits into memory."
+            )
+        if is_sparse(X) and not self._takes_sparse:
+            raise ValueError(
+                f"{name} takes dense X only, got a sparse matrix. Pass X.toarray() if it fits into "
+                "memory."
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._takes_sparse
+        return tags
 
 
 def prepare_strategy(

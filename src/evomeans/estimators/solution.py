@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from evomeans.engines import Engine, Order, create_engine, is_dask
 from evomeans.engines.base import total_weights
-from evomeans.engines.frame import FARTHEST_CENTER, Frame, is_sparse
-from evomeans.engines.precision import check_resolution, reaching
+from evomeans.engines.frame import FARTHEST_CENTER, Frame, check_resolution, is_sparse, reaching
 from evomeans.engines.reference import ReferenceEngine
 from evomeans.estimators.parameters import Parameters
 from evomeans.search import History, Individual, SearchResult, SearchSettings, StopReason, Strategy

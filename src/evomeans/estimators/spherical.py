@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any, ClassVar
 
 from evomeans.engines import Engine
-from evomeans.estimators.model import Model
 from evomeans.estimators.parameters import Parameters
+from evomeans.estimators.searching import Model
 from evomeans.estimators.solution import FinalSolution, Task, canonical_solution, encode_centers
 from evomeans.search import Individual
 from evomeans.search.settings import MODELS

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from evomeans.engines import Engine
-from evomeans.estimators.model import Model
 from evomeans.estimators.parameters import Parameters, shown
+from evomeans.estimators.searching import Model
 from evomeans.estimators.solution import FinalSolution, Task, encode_centers, lexicographic
 from evomeans.search import Individual
 from evomeans.search.settings import MODELS

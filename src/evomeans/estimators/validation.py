@@ -21,9 +21,7 @@ from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.validation import validate_data
 
 from evomeans.engines import is_dask
-from evomeans.engines.frame import is_sparse
-from evomeans.engines.precision import OVERFLOW, check_total_weight
-from evomeans.engines.rules import LARGEST_VALUE
+from evomeans.engines.frame import LARGEST_VALUE, OVERFLOW, check_total_weight, is_sparse
 from evomeans.engines.workers import extremes
 from evomeans.estimators.parameters import (
     check_engine,
@@ -36,7 +34,7 @@ from evomeans.typing import FloatArray
 
 # What the CPU engine keeps of each sample besides its values in two forms, the second of them
 # float32: its place, and labels and bounds of a few solutions.
-BYTES_PER_SAMPLE = 64
+BYTES_PER_ROW = 64
 CGROUP = Path("/sys/fs/cgroup")
 
 
@@ -45,7 +43,7 @@ def exceeds_memory(X: Any) -> bool:
     if not isinstance(X, np.memmap) or X.ndim != 2:
         return False
     n_samples, n_features = X.shape
-    needed = n_samples * (n_features * (max(4, X.dtype.itemsize) + 4) + BYTES_PER_SAMPLE)
+    needed = n_samples * (n_features * (max(4, X.dtype.itemsize) + 4) + BYTES_PER_ROW)
     free = free_memory()
     return free is not None and needed > free
 
@@ -84,7 +82,7 @@ def _read(path: Path) -> str:
 
 
 # From this many values on, threads look at them.
-MANY_VALUES = 2**24
+VALUES_FOR_THREADS = 2**24
 
 
 @dataclass(frozen=True)
@@ -131,7 +129,7 @@ def _validated(estimator: Any, X: Any, *, reset: bool) -> Any:
 def _in_memory(estimator: Any, X: Any, *, reset: bool) -> Any:
     with _naming("X"):
         X = as_csr(X) if is_sparse(X) else from_torch(X)
-        is_large = reset and isinstance(X, np.ndarray) and X.size >= MANY_VALUES
+        is_large = reset and isinstance(X, np.ndarray) and X.size >= VALUES_FOR_THREADS
         # In C order, since sums over samples round differently in another one.
         X = validate_data(
             estimator,

@@ -7,22 +7,31 @@ your own can take their place (``examples/gallery/inside/own_crossover.py``).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines.protocol import Abandonable, Abandoned, Ability, Engine, Way
+from evomeans.engines.protocol import (
+    Abandonable,
+    Abandoned,
+    Ability,
+    Engine,
+    Order,
+    Refinement,
+    Way,
+)
+from evomeans.engines.workers import side_by_side
 from evomeans.search.population import Individual
 from evomeans.typing import FloatArray, Integers
 
 # Of a division: the centre that is given up is the most crowded one of this share of all; so many
 # samples are drawn, and the cluster of the one that is farthest from its centre is divided; and how
 # far the halves begin from the centre of their cluster, on the way to that sample.
-SHARE, CANDIDATES, STEP = 0.1, 4, 0.1
+CROWDED_SHARE, DRAWN_TO_DIVIDE, HALF_STEP = 0.1, 4, 0.1
 
 
 class Child(NamedTuple):
@@ -236,7 +245,7 @@ def divide(centers: FloatArray, rows: FloatArray, rng: np.random.Generator) -> F
     k = len(centers)
     if k < 2:
         return centers
-    drawn = rng.choice(k, size=max(2, round(SHARE * k)), replace=False)
+    drawn = rng.choice(k, size=max(2, round(CROWDED_SHARE * k)), replace=False)
     apart = squares_between(centers[drawn], centers)
     apart[np.arange(len(drawn)), drawn] = np.inf
     removed = drawn[apart.min(axis=1).argmin()]
@@ -244,7 +253,7 @@ def divide(centers: FloatArray, rows: FloatArray, rng: np.random.Generator) -> F
     away[:, removed] = np.inf
     farthest = away.min(axis=1).argmax()
     divided = away[farthest].argmin()
-    step = STEP * (rows[farthest] - centers[divided])
+    step = HALF_STEP * (rows[farthest] - centers[divided])
     moved = centers.copy()
     moved[removed], moved[divided] = centers[divided] + step, centers[divided] - step
     return moved
@@ -258,3 +267,78 @@ def squares_between(some: FloatArray, others: FloatArray) -> FloatArray:
     norms = np.sum(some * some, axis=1)[:, None] + np.sum(others * others, axis=1)
     squares: FloatArray = np.maximum(norms - 2.0 * (some @ others.T), 0.0)
     return squares
+
+
+# ---- orders --------------------------------------------------------------------------------------
+
+
+def cross_over(orders: Sequence[Order], engine: Engine) -> list[Order]:
+    """Place the offspring among some orders: make a child of the parents of each."""
+    if len(orders) == 1:
+        return [cross(orders[0], engine)]
+    # Our own crossovers may run at the same time; those of the user need not bear that.
+    crossovers = [crossing.crossover for order in orders for crossing in order.crossovers]
+    n_threads = min(engine.n_jobs, len(orders)) if all(one in WAYS for one in crossovers) else 1
+    return side_by_side(lambda order: cross(order, engine), orders, n_threads)
+
+
+def cross(order: Order, engine: Engine) -> Order:
+    """Let the crossovers of an order try in turn."""
+    if order.parents is None:
+        return order
+    first, second = order.parents
+    breeding = Breeding(engine, order.numbers, order.quantile)
+    for crossing in order.crossovers:
+        child = crossing.crossover(first, second, breeding)
+        if child is not None:
+            if crossing.crossover not in WAYS:
+                check_child(child, first.centers.shape, crossing.name)
+            removed = -1 if child.is_complete else order.removed
+            parent = child.parent.handle
+            return order.placed(child.centers, crossing.name, removed=removed, parent=parent)
+    raise ValueError(
+        "No crossover of the strategy made a child. The last one must have share=1.0, work on "
+        "every engine, and never return None."
+    )
+
+
+def check_child(child: object, shape: tuple[int, ...], name: str) -> None:
+    """Refuse what a crossover must not return; it may be the user's own."""
+    if not isinstance(child, Child):
+        raise TypeError(f"Crossover {name!r} must return a Child or None, got {type(child)}.")
+    if child.centers.shape != shape:
+        raise ValueError(
+            f"Crossover {name!r} must return centres of shape {shape}, got {child.centers.shape}."
+        )
+    if not np.isfinite(child.centers).all():
+        raise ValueError(f"Crossover {name!r} must return finite centres.")
+
+
+def make_at_once(order: Order, engine: Engine) -> Refinement | None:
+    """Let an engine make an offspring in one go; None if it has to be made step by step."""
+    if order.parents is None or order.divides:
+        return None
+    ways: list[Way] = []
+    for crossing in order.crossovers:
+        if (way := WAYS.get(crossing.crossover)) is None:
+            return None
+        ways.append(way)
+        if way is not Way.PARTS:
+            return engine.offspring(order, ways)
+    return None
+
+
+def relocate(orders: Sequence[Order], engine: Engine) -> list[Order]:
+    """Divide a cluster where that takes the place of a relocation; engines do the others."""
+    relocated = list(orders)
+    divided = [i for i, one in enumerate(orders) if one.divides and one.removed >= 0]
+    if divided:
+        # The crossover may have drawn from Breeding.rng; these numbers are others.
+        seeds = [[int(orders[i].quantile * 2.0**53), 1] for i in divided]
+        sources = [np.random.default_rng(seed) for seed in seeds]
+        # Together: an engine may have to ask elsewhere for its samples.
+        rows = engine.samples_at(np.concatenate([rng.random(DRAWN_TO_DIVIDE) for rng in sources]))
+        for i, own, rng in zip(divided, np.split(rows, len(divided)), sources, strict=True):
+            centers = divide(orders[i].centers, own, rng)
+            relocated[i] = replace(orders[i], centers=centers, removed=-1)
+    return relocated

@@ -131,6 +131,8 @@ class KMeansPlusPlus:
             quantiles = np.random.default_rng(int(draws[0][0, 0] * 2.0**53)).random(size)
         else:
             quantiles = (np.arange(engine.n_samples) + 0.5) / engine.n_samples
+        if (placed := engine.seeds_among(quantiles, draws)) is not None:
+            return placed
         rows = engine.samples_at(quantiles)
         return [seed_among(rows, numbers, lambda: engine.is_abandoned) for numbers in draws]
 
@@ -194,6 +196,17 @@ class QuickStart:
 
         found = watched(sample, improve, lambda: engine.is_abandoned)
         return engine.means(space.assign(found)[0], centers) if self.n_directions else found
+
+
+def found(orders: Sequence[Order], engine: Engine) -> list[Order]:
+    """Place the founders among some orders; those of a kind are placed together."""
+    placed = list(orders)
+    for founding in {one.founding for one in orders if one.founding is not None}:
+        places = [i for i, one in enumerate(orders) if one.founding == founding]
+        centers = founding.place(engine, [orders[i].numbers for i in places])
+        for i, own in zip(places, centers, strict=True):
+            placed[i] = orders[i].placed(own, founding.name, is_independent=True)
+    return placed
 
 
 def quick_start(engine: Engine, n_clusters: int, looks: float) -> QuickStart:

@@ -22,7 +22,7 @@ from evomeans.search.population import IMPROVEMENT
 
 if TYPE_CHECKING:
     from evomeans.search.population import Population
-    from evomeans.search.state import SearchState
+    from evomeans.search.search import SearchState
 
 # What the record calls the first solution after its swaps.
 SWAPPED = "swaps of the first"
@@ -245,9 +245,9 @@ class Audience:
             self.tell("on_best", record)
 
 
-WIDTH, HEIGHT = 320, 64
+WIDE, HIGH = 320, 64
 # A gap of this share of the first one is at the bottom; the scale is logarithmic.
-SMALLEST = 1e-6
+SMALLEST_GAP = 1e-6
 
 
 def convergence_html(best: Sequence[float], text: str) -> str:
@@ -273,10 +273,10 @@ def line_svg(best: Sequence[float]) -> str:
 def bars_svg(values: Sequence[float], label: str) -> str:
     """Draw numbers that are not negative as bars, side by side."""
     largest = max(values, default=0) or 1
-    step = WIDTH / max(1, len(values))
+    step = WIDE / max(1, len(values))
     width = max(0.5, step - min(3.0, step / 4))
     bars = "".join(
-        f"M{i * step + width / 2:.1f} {HEIGHT}V{HEIGHT - (HEIGHT - 4) * value / largest:.1f}"
+        f"M{i * step + width / 2:.1f} {HIGH}V{HIGH - (HIGH - 4) * value / largest:.1f}"
         for i, value in enumerate(values)
     )
     return _picture(f'<path d="{bars}" stroke="#0072B2" stroke-width="{width:.2f}"/>', label)
@@ -284,9 +284,9 @@ def bars_svg(values: Sequence[float], label: str) -> str:
 
 def _picture(content: str, label: str) -> str:
     return (
-        f'<svg width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'<svg width="{WIDE}" height="{HIGH}" viewBox="0 0 {WIDE} {HIGH}" role="img" '
         f'style="margin:4px 16px 4px 0" aria-label="{escape(label)}">'
-        f'<path d="M0 {HEIGHT - 0.5}H{WIDTH}" stroke="currentColor" opacity="0.25"/>'
+        f'<path d="M0 {HIGH - 0.5}H{WIDE}" stroke="currentColor" opacity="0.25"/>'
         f"{content}</svg>"
     )
 
@@ -297,9 +297,9 @@ def _path(best: Sequence[float]) -> str:
     gaps = values - values[-1]
     depth = np.ones(len(gaps))
     if gaps[0] > 0:
-        depth = np.log(np.maximum(gaps / gaps[0], SMALLEST)) / np.log(SMALLEST)
-    down = 3 + (HEIGHT - 6) * depth
-    step = (WIDTH - 2) / max(1, len(values) - 1)
+        depth = np.log(np.maximum(gaps / gaps[0], SMALLEST_GAP)) / np.log(SMALLEST_GAP)
+    down = 3 + (HIGH - 6) * depth
+    step = (WIDE - 2) / max(1, len(values) - 1)
     corners = np.flatnonzero(np.diff(down)) + 1
     falls = "".join(f"H{1 + step * i:.1f}V{down[i]:.1f}" for i in corners)
-    return f"M1 {down[0]:.1f}{falls}H{WIDTH - 1}"
+    return f"M1 {down[0]:.1f}{falls}H{WIDE - 1}"

@@ -30,7 +30,7 @@ FEWEST_ROWS = 5_000
 # A sample is worthwhile only if it is this many times smaller than what it is drawn from.
 SMALLER = 8
 # How much larger a level is than the one below it, at most.
-STEP = 4
+LEVEL_RATIO = 4
 # Rows per cluster, and rows at least, of the pilot sample from which the rough centres come that
 # a sample is drawn by.
 PILOT_PER_CLUSTER, PILOT = 20, 2_000
@@ -48,7 +48,7 @@ PASSES_OF_FOUNDERS, PASSES, SIGNIFICANT, ALIKE = 10, 30, 1e-3, 1e-2
 # Where all rows are searched in rounds of many offspring, it makes this many rounds at least,
 # unless its patience ends: one round on all rows costs about as much as all of these, and brings
 # less.
-ROUNDS = 30
+LEAST_ROUNDS = 30
 # Rows per cluster from which on the swaps that a solution has had on its sample are enough: on all
 # rows they take longer than K-means, and more memory than the rows.
 SWAPPED_BELOW = 20_000
@@ -60,7 +60,7 @@ FEWEST_CARRIED = 4
 CHEAP_ROWS, LONGER = 100_000, 2.0
 # Relative differences of the sum of squares up to this are nothing there: another sample would have
 # told otherwise.
-TOLERANCE = 1e-4
+SAMPLE_TOLERANCE = 1e-4
 
 
 def level_sizes(
@@ -84,7 +84,7 @@ def level_sizes(
         return ()
     while size < n_samples and (not sizes or (SMALLER * size <= n_samples and size <= most)):
         sizes.append(size)
-        size *= STEP
+        size *= LEVEL_RATIO
     return tuple(reversed(sizes))
 
 
@@ -130,7 +130,7 @@ class WorkLimit(SearchObserver):
 
     def __init__(self, n_sampled: int, n_samples: int, batch: int = 1) -> None:
         self.ratio = n_samples / n_sampled
-        self.fewest = ROUNDS * batch if batch > 1 else 0
+        self.fewest = LEAST_ROUNDS * batch if batch > 1 else 0
         self._best, self._made = math.inf, 0
 
     def on_solution(self, record: OffspringRecord) -> bool:
@@ -190,7 +190,7 @@ def settings_below(
         strategy=replace(
             strategy,
             agreement=1,
-            tolerance=max(TOLERANCE, strategy.tolerance),
+            tolerance=max(SAMPLE_TOLERANCE, strategy.tolerance),
             single_moves=False,
             momentum_up_to=strategy.moves_up_to if strategy.single_moves else 0.0,
         ),

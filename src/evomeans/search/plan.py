@@ -29,7 +29,7 @@ SPACING_OF_A_GRID = 6.0
 # With d features of equal noise, samples are closer to one of them than to the mean if their noise
 # in its direction is more than √d/2 deviations. That is three deviations with 36 features, so
 # next to no sample is.
-MANY_FEATURES = 36
+NOISY_FEATURES = 36
 # How much larger than for offspring clusters may be before the first solution gets fewer swaps.
 FIRST_SHARE = 2.0
 # Of more centres than this, some of them tell the spacing.
@@ -139,7 +139,7 @@ def plan(settings: SearchSettings, facts: Facts, n_clusters: int, spacing: float
     is_slow = per_cluster >= strategy.momentum_from or size <= strategy.momentum_up_to
     swaps = strategy.swaps * n_clusters if can_swap else 0.0
     # Whether a centre on a sample would attract hardly any others.
-    is_lonely = facts.n_features >= MANY_FEATURES and 0.0 < spacing < strategy.divides_below
+    is_lonely = facts.n_features >= NOISY_FEATURES and 0.0 < spacing < strategy.divides_below
     share = strategy.swaps_up_to / per_cluster
     # With larger clusters fewer, so that they take no longer than a run of K-means.
     first_swaps = strategy.first_swaps * n_clusters * min(1.0, FIRST_SHARE * share)

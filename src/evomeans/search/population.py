@@ -72,7 +72,7 @@ class Individual:
 
     @cached_property
     def explained(self) -> float:
-        """Σ Wⱼ‖cⱼ‖², what the centres explain (:mod:`~evomeans.engines.acceleration`)."""
+        """Σ Wⱼ‖cⱼ‖², what the centres explain (:mod:`~evomeans.engines.course`)."""
         return float(self.cluster_weights @ np.sum(self.centers * self.centers, axis=1))
 
     @cached_property

@@ -138,7 +138,7 @@ class LocalSearchPolicy(Named):
         fewer in proportion to their cost; founders still try all.
     momentum_from : float
         Samples per cluster, on average, from which on K-means has momentum
-        (:mod:`~evomeans.engines.acceleration`).
+        (:mod:`~evomeans.engines.course`).
     momentum_up_to : float
         Effective size of clusters up to which it has momentum in any case.
     """

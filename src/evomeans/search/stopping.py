@@ -26,7 +26,7 @@ PLACING, HURRYING = 0.3, 0.6
 # anywhere. It has so much of the limit, and so many seconds, even if labels need all the time:
 # without a single iteration, an answer is worth little.
 QUICK, A_START = 0.45, 2.0
-LEAST_SHARE, LEAST_SECONDS = 0.1, 0.1
+LEAST_SHARE_OF_TIME, LEAST_SECONDS = 0.1, 0.1
 
 
 class DeferredInterrupt:
@@ -80,7 +80,7 @@ class StopReason(StrEnum):
 
 
 # However little time there is, this many solutions are made, unless it is exceeded by this share.
-FEW, GRACE = 3, 0.1
+FEW_SOLUTIONS, GRACE = 3, 0.1
 
 
 class Progress(NamedTuple):
@@ -97,7 +97,7 @@ class Progress(NamedTuple):
     # Lowest inertia so far.
     best: float
     # Made so far, founders included.
-    solutions: int = FEW
+    solutions: int = FEW_SOLUTIONS
     # Whether the founders of the population had no other starts than those before.
     is_exhausted: bool = False
     # Seconds that are needed after the search.
@@ -128,7 +128,7 @@ def reason_to_stop(progress: Progress, settings: SearchSettings) -> StopReason |
         # Where founders cannot differ, further populations would be copies of the others.
         return StopReason.NO_IMPROVEMENT
     if limit is not None:
-        grace = 0.0 if progress.solutions >= FEW else GRACE * limit
+        grace = 0.0 if progress.solutions >= FEW_SOLUTIONS else GRACE * limit
         if progress.seconds + progress.reserve >= limit + grace:
             return StopReason.MAX_TIME
     return None
@@ -207,7 +207,7 @@ class Timing:
         look = self.engine.labelling_seconds(self.n_clusters)
         if founding.n_trials(self.n_clusters) * look <= PLACING * max(left, 0.0):
             return founding
-        least = LEAST_SHARE * max_time + LEAST_SECONDS
+        least = LEAST_SHARE_OF_TIME * max_time + LEAST_SECONDS
         seconds = max(QUICK * left if left >= A_START * look else left, least)
         self._is_quick, self._overdue_at = True, self.seconds + least
         self._hurries_at = self.seconds + seconds

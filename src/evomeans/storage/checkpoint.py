@@ -19,7 +19,7 @@ from evomeans.path.state import Entry, PathState
 from evomeans.search.history import SWAPPED, OffspringRecord
 from evomeans.search.plan import WIDEST
 from evomeans.search.population import Individual, Population, PopulationRules
-from evomeans.search.state import Bounds, SearchState
+from evomeans.search.search import Bounds, SearchState
 from evomeans.storage.archive import (
     Archive,
     ArchiveError,

@@ -19,7 +19,7 @@ from evomeans.engines.frame import is_sparse
 from evomeans.path.state import PathState
 from evomeans.search import SearchSettings
 from evomeans.search.levels import level_sizes
-from evomeans.search.state import SearchState, Waiting
+from evomeans.search.search import SearchState, Waiting
 from evomeans.storage.archive import Archive, ArchiveError, Arrays, read_archive, write_archive
 
 SECONDS_BETWEEN = 30.0

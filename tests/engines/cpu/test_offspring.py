@@ -10,8 +10,7 @@ from scipy.sparse import csr_array
 
 from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.protocol import KMEANS, LocalSearch, Order, Refinement, Way
-from evomeans.search.crossover import NAMES, WAYS, Crossing
-from evomeans.search.pipeline import cross, make_at_once
+from evomeans.search.crossover import NAMES, WAYS, Crossing, cross, make_at_once
 from evomeans.search.population import Individual
 
 DEEP = LocalSearch(single_moves=True, swaps=4)

@@ -107,3 +107,31 @@ def test_what_is_fast_or_of_the_paper_is_searched_as_before() -> None:
     assert isinstance(plan(deep, slow, 1000, 0.0).founding[0], RandomSamples)
     assert [one.share for one in plan(deep, slow, 1000, 1.0).crossovers] == [1.0]
     assert len(plan(deep, slow, 100, 1.0).crossovers) == 2
+
+
+def test_seeds_come_from_all_clusters_and_the_best_candidate_is_taken(engine_of) -> None:
+    """30 clusters far from each other, 30 samples that are drawn by their distances."""
+    rng = np.random.default_rng(1)
+    means = 100.0 * rng.normal(size=(30, N_FEATURES))
+    X = (means[:, None] + rng.normal(size=(30, 20, N_FEATURES))).reshape(600, -1)
+    engine = engine_of(X)
+    places = (np.arange(600) + 0.5) / 600
+    draws = [rng.random((30, 5)) for _ in range(3)]
+    placed = engine.seeds_among(places, draws)
+    rows = {tuple(row) for row in engine.samples_at(places).tolist()}
+    for centers in placed:
+        assert all(tuple(center) in rows for center in centers.tolist())
+        nearest = np.argmin(((means - engine.frame.decode(centers)[:, None]) ** 2).sum(axis=2), 1)
+        assert len(set(nearest.tolist())) == 30
+    alone = engine.seeds_among(places, draws[1:2])
+    np.testing.assert_array_equal(alone[0], placed[1])
+
+
+def test_seeds_on_the_device_are_those_of_the_host(engine_of) -> None:
+    """Up to ties of rounding, which these samples do not have."""
+    from evomeans.search.founding import seed_among
+
+    engine = engine_of(overlapping(500))
+    places, draws = (np.arange(500) + 0.5) / 500, np.random.default_rng(2).random((1, 40, 4))
+    (placed,) = engine.seeds_among(places, draws)
+    np.testing.assert_allclose(placed, seed_among(engine.samples_at(places), draws[0]), atol=1e-12)

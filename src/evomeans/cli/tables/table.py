@@ -40,7 +40,7 @@ from evomeans.cli.tables.readers import (
 )
 from evomeans.cli.terminal import Terminal
 from evomeans.engines import is_dask
-from evomeans.engines.rules import LARGEST_VALUE
+from evomeans.engines.frame import LARGEST_VALUE
 from evomeans.estimators.validation import check_sample_weight
 from evomeans.search import History
 from evomeans.search.history import COLUMNS

@@ -1,4 +1,4 @@
-"""K-means with momentum, compiled: the rules of :mod:`evomeans.engines.acceleration`.
+"""K-means with momentum, compiled: the rules of :mod:`evomeans.engines.course`.
 
 The arithmetic is the same, to the last bit. A run takes dozens of iterations, and if Python decided
 after each of them where centres go, all other threads would wait for it.
@@ -13,7 +13,7 @@ import numpy as np
 
 from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import call_at, jit
-from evomeans.engines.acceleration import EARLIEST, MOST_GAIN, PLAIN_STEPS
+from evomeans.engines.course import EARLIEST, MOST_GAIN, PLAIN_STEPS
 from evomeans.engines.cpu.layout import Centers, Samples, Scratch, State
 from evomeans.engines.cpu.refine import BEGIN, INERTIA, ITERATIONS, move_centers
 from evomeans.engines.cpu.sums import update_center

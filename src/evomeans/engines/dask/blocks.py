@@ -15,9 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines import nearest
-from evomeans.engines.frame import Frame
-from evomeans.engines.precision import OVERFLOW, check_total_weight, smallest
-from evomeans.engines.rules import LARGEST_VALUE
+from evomeans.engines.frame import LARGEST_VALUE, OVERFLOW, Frame, check_total_weight, smallest
 from evomeans.typing import FloatArray
 from evomeans.wording import how_to_install
 

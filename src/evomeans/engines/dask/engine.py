@@ -49,8 +49,14 @@ from evomeans.engines.dask.steps import (
     merge_replies,
     visit_block,
 )
-from evomeans.engines.frame import Frame, column_scales, limb_bits, means_of
-from evomeans.engines.precision import Extremes, may_lose_samples
+from evomeans.engines.frame import (
+    Extremes,
+    Frame,
+    column_scales,
+    limb_bits,
+    may_lose_samples,
+    means_of,
+)
 from evomeans.engines.protocol import Abandoned, Ability, Order, Refinement, require_abilities
 from evomeans.engines.rules import MAX_ITERATIONS, split_mixture
 from evomeans.engines.sampling import Drawing, wheel_stops
@@ -322,7 +328,7 @@ class DaskEngine(PlainKMeans):
         return np.array(samples, "S64"), weights
 
     def check_resolution(self, labels: Any, k: int) -> None:
-        """Refuse a clustering if many samples and a whole cluster are lost; see precision.py."""
+        """Refuse a clustering if many samples and a whole cluster are lost; see frame.py."""
         from dask import delayed
 
         survey, n = self.survey, self.n_samples

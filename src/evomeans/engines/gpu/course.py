@@ -1,6 +1,6 @@
 """The course of a batch of refinements on the device, with momentum.
 
-The rules are those of :mod:`~evomeans.engines.acceleration`.
+The rules are those of :mod:`~evomeans.engines.course`.
 Centres stay on the device. After an iteration, the host reads four numbers of each solution and
 answers with one: the part of the last step by which its centres go beyond the means.
 """
@@ -16,13 +16,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from evomeans.engines.acceleration import AbandonRule, MomentumSchedule
 from evomeans.engines.course import (
+    AbandonRule,
     Begin,
     Descend,
     IsOnSamples,
     Lead,
     Level,
+    MomentumSchedule,
     Relocate,
     Snap,
     Step,

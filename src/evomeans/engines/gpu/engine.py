@@ -28,6 +28,7 @@ from evomeans.engines.gpu.samples import (
     hold_samples,
     upload_rows,
 )
+from evomeans.engines.gpu.seeding import Seeding
 from evomeans.engines.protocol import Abandoned, Ability, Order, Refinement, require_abilities
 from evomeans.engines.sampling import Drawing, WeightedDraw
 from evomeans.kernels import MOST_MATCHED_EXACTLY
@@ -202,6 +203,21 @@ class GpuEngine(PlainKMeans):
             handle = None if slot in refining.snapped else self.memory.keep(*state)
             found.append(Refinement(centers, inertia, level.weights.copy(), n_iter[slot], handle))
         return found
+
+    def seeds_among(
+        self, places: FloatArray, draws: Sequence[FloatArray]
+    ) -> list[FloatArray] | None:
+        """Draw centres by k-means++ on the device, where solutions take long."""
+        if self.round_size(len(draws[0])) == self.batch:
+            return None
+        with self._on_this_device():
+            numbers = torch.from_numpy(self._draw.rows(places)).to(self.device)
+            rows = self.samples.rows[numbers].double()
+            # Around their mean, so that few digits cancel.
+            near = (rows - rows.mean(dim=0)).float()
+            quantiles = torch.tensor(np.stack(draws), device=self.device)
+            chosen = Seeding(near, quantiles).run(self.check_abandoned)
+            return list(rows[chosen].cpu().numpy())
 
     def merge(
         self, centers: FloatArray, weights: FloatArray, k: int, stop: Integers | None = None
