@@ -91,6 +91,26 @@ def test_an_observer_can_tidy_up_after_an_error() -> None:
     assert diary.told[-1] == ("end",)
 
 
+def test_an_observer_sees_the_state_after_every_round_and_at_the_end() -> None:
+    """The last round is told once, and not at all if an error has ended the search."""
+
+    class Keeper(SearchObserver):
+        def __init__(self):
+            self.rounds = []
+
+        def on_round(self, state, is_last):
+            self.rounds.append((len(state.history), is_last))
+
+    keeper = Keeper()
+    script = [*FOUNDERS, 1.0, 2.0, 3.0, 4.0]
+    run(script, small(max_offspring=4), batch=4, observers=[keeper])
+    assert keeper.rounds == [(4, False), (8, False), (8, True)]
+    failing = Keeper()
+    with pytest.raises(AssertionError, match="not in the script"):
+        run([1.0], small(), observers=[failing])
+    assert failing.rounds == [(1, False)]
+
+
 def test_an_observer_sees_every_record_and_stops_with_true() -> None:
     seen = []
 

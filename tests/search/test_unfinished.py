@@ -74,9 +74,9 @@ class Late(ReferenceEngine):
 
 def search(engine, settings, path=None, **more):
     """Search for three clusters, from where an earlier search has stopped if there is one."""
-    keeper = None if path is None else Checkpoint(path / "search.checkpoint", {})
+    kept = [] if path is None else [Checkpoint(path / "search.checkpoint", {})]
     rng = np.random.default_rng(0)
-    return solve(engine, 3, settings, rng, keeper=keeper, clock=engine.clock, **more)
+    return solve(engine, 3, settings, rng, observers=kept, clock=engine.clock, **more)
 
 
 def given(count: int) -> list[np.ndarray]:

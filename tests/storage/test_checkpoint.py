@@ -23,7 +23,7 @@ from evomeans.search.population import (
     independent_parents,
     survivors,
 )
-from evomeans.search.search import SearchState
+from evomeans.search.search import Bounds, SearchState
 from evomeans.storage.archive import read_archive, write_archive
 from evomeans.storage.checkpoint import FORMAT, VERSION, Checkpoint, encode_state
 from evomeans.storage.state_file import CheckpointError
@@ -59,8 +59,7 @@ def search(checkpoint=None, *, settings=SETTINGS, stop_at=(), batch=1, seed=0, i
         settings,
         rng,
         initial=initial,
-        observers=[stop],
-        keeper=checkpoint,
+        observers=[*filter(None, [checkpoint]), stop],
         **more,
     )
 
@@ -166,7 +165,7 @@ def scripted(checkpoint, *, now=0.0, seconds=1.0, during=None, **limits):
     engine = ScriptedEngine(repeat(3.0), clock=clock, seconds=seconds, during=during or {})
     settings = SearchSettings(2, 4, **{"max_offspring": 20, **limits})
     rng = np.random.default_rng(0)
-    return solve(engine, 2, settings, rng, clock=clock, keeper=checkpoint)
+    return solve(engine, 2, settings, rng, clock=clock, observers=[checkpoint])
 
 
 def n_records(path):
@@ -206,7 +205,7 @@ def test_slow_writes_are_made_less_often(path, monkeypatch):
         SearchSettings(2, 4, max_offspring=100),
         np.random.default_rng(0),
         clock=clock,
-        keeper=Checkpoint(path, PROBLEM, every=5.0, clock=clock),
+        observers=[Checkpoint(path, PROBLEM, every=5.0, clock=clock)],
     )
     assert np.diff(writes[:-1]).tolist() == [42.0] + [40.0] * (len(writes) - 3)
 
@@ -232,7 +231,7 @@ def test_a_path_that_cannot_be_written_is_an_error_before_the_search(tmp_path):
             2,
             SETTINGS,
             np.random.default_rng(0),
-            keeper=Checkpoint(tmp_path / "missing" / "c", PROBLEM),
+            observers=[Checkpoint(tmp_path / "missing" / "c", PROBLEM)],
         )
     assert engine.starts == []
 
@@ -568,7 +567,8 @@ def test_every_field_of_the_state_is_stored(written):
     archive = read_archive(written, FORMAT, VERSION)
     known = [*archive.meta, *archive.arrays]
     for field in dataclasses.fields(SearchState):
-        assert any(name == field.name or name.startswith(f"{field.name}_") for name in known)
+        is_known = any(name == field.name or name.startswith(f"{field.name}_") for name in known)
+        assert is_known == field.metadata.get("is_stored", True)
     of_population = {field.name for field in dataclasses.fields(Population)}
     assert archive.meta["population"].keys() == of_population - {"rules"}
 
@@ -578,9 +578,10 @@ def test_a_field_of_an_unknown_type_cannot_be_forgotten():
     class Extended(SearchState):
         more: set[int] = dataclasses.field(default_factory=set)
 
-    state = Extended.beginning(np.random.default_rng(0), RULES, ())
+    bounds = Bounds(2, 1, len(X), float(len(X)), 0, frozenset())
+    state = Extended.beginning(np.random.default_rng(0), RULES, (), bounds)
     with pytest.raises(TypeError, match=r"cannot store more of type set\[int\]"):
-        encode_state(state, 2, 1)
+        encode_state(state)
 
 
 def test_the_file_is_what_the_documentation_says(written):

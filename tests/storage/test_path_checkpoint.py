@@ -67,9 +67,9 @@ def test_the_state_comes_back_as_it_was(tmp_path):
     keeper = keeper_of(file, seed=3, every=100.0)
     assert keeper.read_or_write(state) is state
     state.n_steps = 6
-    keeper.keep(state)
+    keeper.on_round(state, False)
     same(keeper_of(file, seed=3).read_or_write(PathState([1, 2, 3], [0])), filled())
-    keeper.end(state)
+    keeper.on_round(state, True)
     back = keeper_of(file).read_or_write(PathState([1, 2, 3], [0]))
     same(back, state)
     empty = PathState([1, 2], [0])
@@ -84,10 +84,10 @@ def test_it_is_written_when_it_is_time_to(tmp_path):
     keeper.read_or_write(state)
     before = file.read_bytes()
     state.n_steps, state.seconds = 6, 9.9
-    keeper.keep(state)
+    keeper.on_round(state, False)
     assert file.read_bytes() == before
     state.seconds = 10.0
-    keeper.keep(state)
+    keeper.on_round(state, False)
     assert file.read_bytes() != before
 
 
@@ -166,4 +166,4 @@ def test_a_write_that_fails_is_a_warning(tmp_path):
     folder.rmdir()
     state.n_steps += 1
     with pytest.warns(RuntimeWarning, match="could not be written"):
-        keeper.end(state)
+        keeper.on_round(state, True)

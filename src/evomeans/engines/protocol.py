@@ -138,8 +138,8 @@ NOWHERE = np.empty((0, 0))
 """The centres of an order that is not placed yet."""
 
 
-# Checkpoints store orders that are placed.
-OF_PLACING = {"is_stored": False}
+# Of fields that checkpoints leave out. They store orders that are placed.
+NOT_STORED = {"is_stored": False}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -202,9 +202,9 @@ class Order:
     is_independent: bool = False
     parents: tuple[Parent, Parent] | None = None
     crossovers: Sequence[Any] = ()
-    divides: bool = field(default=False, metadata=OF_PLACING)
+    divides: bool = field(default=False, metadata=NOT_STORED)
     founding: Any = None
-    numbers: FloatArray = field(default_factory=lambda: NOWHERE, metadata=OF_PLACING)
+    numbers: FloatArray = field(default_factory=lambda: NOWHERE, metadata=NOT_STORED)
 
     def placed(self, centers: FloatArray, made_by: str, **changes: Any) -> Order:
         """Return the order with centres, and without what they were made of."""

@@ -318,8 +318,7 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
             reason = search.run(
                 engine,
                 state,
-                observers=parameters.observers,
-                keeper=keeper,
+                observers=[*parameters.observers, *filter(None, [keeper])],
                 spent=time.perf_counter() - began,
                 weigh_for=answers.weigh_for,
             )

@@ -362,15 +362,16 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
             if task.solve is not None:
                 result = task.solve(engine)
             else:
+                # First: others are to see the state from which the search continues.
+                kept = self._checkpoints(engine, task, parameters, init)
                 result = solve(
                     engine,
                     k,
                     settings,
                     rng,
                     initial=encode_starts(engine.frame, given),
-                    observers=(*parameters.observers, *watching),
+                    observers=(*kept, *parameters.observers, *watching),
                     interrupt=interrupt,
-                    keeper=self._checkpoint(engine, task, parameters, init),
                     spent=time.perf_counter() - began,
                     weigh=early.weigh if is_in_memory else None,
                 )
@@ -406,21 +407,23 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
             print(f"[{type(self).__name__}] {said}", flush=True)
         return time.perf_counter() - began
 
-    def _checkpoint(
+    def _checkpoints(
         self, engine: Engine, task: Task, parameters: Parameters, init: Sequence[FloatArray]
-    ) -> Checkpoint | None:
+    ) -> list[Checkpoint]:
+        """Return the observer that keeps the state of the search in a file, if one is to."""
         if parameters.checkpoint is None:
-            return None
+            return []
         settings, source = parameters.settings, parameters.random_source
         problem = describe_problem(
             engine, task.rows, task.weights, parameters.n_clusters, settings, init
         )
-        return Checkpoint(
+        kept = Checkpoint(
             parameters.checkpoint,
             {**problem, **task.identity},
             seed=source if isinstance(source, int) else None,
             check_labels=task.check_labels,
         )
+        return [kept]
 
     def _keep(
         self, features: Features, frame: Frame, result: SearchResult, solution: FinalSolution

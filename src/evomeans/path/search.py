@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 from scipy.spatial.distance import pdist
@@ -181,16 +181,6 @@ ORDERING = 0.5
 FEW_CLUSTERS = 8
 
 
-class PathKeeper(Protocol):
-    """Stores the state of a path from time to time."""
-
-    def keep(self, state: PathState) -> None:
-        """Store the state if it is time to."""
-
-    def end(self, state: PathState) -> None:
-        """Store the last state."""
-
-
 @dataclass(frozen=True)
 class PathOutcome:
     """What a step brought: solutions, best first, and how many were made."""
@@ -225,7 +215,6 @@ def follow_path(
     *,
     observers: Sequence[PathObserver] = (),
     interrupt: DeferredInterrupt,
-    keeper: PathKeeper | None = None,
     clock: Callable[[], float] = time.perf_counter,
     spent: float = 0.0,
     weigh_for: Callable[[int], Weigh | None] = lambda _: None,
@@ -269,13 +258,11 @@ def follow_path(
             is_first = step.k not in state.entries
             record = learn(state, step, outcome, settings.tolerance, clock() - began)
             audience.show(record, is_best=is_first or record.improvement > 0.0)
-            if keeper is not None:
-                keeper.keep(state)
+            audience.tell("on_round", state, False)
             if audience.said_stop:
                 reason = StopReason.OBSERVER
                 break
-    if keeper is not None:
-        keeper.end(state)
+        audience.tell("on_round", state, True)
     return reason
 
 

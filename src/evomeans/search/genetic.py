@@ -16,7 +16,7 @@ from evomeans.engines.protocol import Abandoned, Engine, Order, Refinement
 from evomeans.engines.workers import MOMENT, Workers, WorkerTask
 from evomeans.search.crossover import cross_over, make_at_once, relocate
 from evomeans.search.founding import found
-from evomeans.search.history import Observer
+from evomeans.search.history import Audience, Observer
 from evomeans.search.levels import (
     DRAWING,
     REFINING,
@@ -28,7 +28,7 @@ from evomeans.search.levels import (
     settings_below,
 )
 from evomeans.search.plan import Facts, local_search_between_levels, plan
-from evomeans.search.search import Bounds, Keeper, KeepNothing, Search, SearchState, Weigh
+from evomeans.search.search import Bounds, Search, SearchState, Weigh
 from evomeans.search.settings import SearchSettings
 from evomeans.search.stopping import DeferredInterrupt, SearchResult, StopReason, Timing
 from evomeans.typing import FloatArray
@@ -36,7 +36,7 @@ from evomeans.typing import FloatArray
 log = logging.getLogger("evomeans")
 
 
-def evolve(search: Search, workers: Workers, keeper: Keeper, levels: Sequence[int]) -> StopReason:
+def evolve(search: Search, workers: Workers, levels: Sequence[int]) -> StopReason:
     """Run Algorithm 1 of the paper, and return why it ended.
 
     Orders go to the workers in turn and come back refined, in the same turn: what is in flight
@@ -49,6 +49,7 @@ def evolve(search: Search, workers: Workers, keeper: Keeper, levels: Sequence[in
 
     making = Pipeline(workers, place, search.timing)
     making.resume(state.waiting, engine.batch)
+    state.ask_waiting = making.waiting
     while (reason := search.reason_to_stop()) is None:
         # An engine that refines many together adds the whole round first.
         is_between = engine.batch == 1 or not len(making)
@@ -73,8 +74,8 @@ def evolve(search: Search, workers: Workers, keeper: Keeper, levels: Sequence[in
             # A single solution is the last of its round in any case.
             if engine.batch > 1 and search.reason_to_stop(in_round=True) is not None:
                 break
-        keeper.keep(state, making.waiting)
-    keeper.end(state, making.waiting)
+        search.audience.tell("on_round", state, False)
+    search.audience.tell("on_round", state, True)
     return reason
 
 
@@ -88,7 +89,6 @@ def solve(
     observers: Sequence[Observer] = (),
     clock: Callable[[], float] = time.perf_counter,
     interrupt: DeferredInterrupt | None = None,
-    keeper: Keeper | None = None,
     levels: Sequence[int] | None = None,
     spent: float = 0.0,
     weigh: Weigh | None = None,
@@ -110,8 +110,6 @@ def solve(
         Seconds, for ``max_time`` and the records.
     interrupt : DeferredInterrupt, optional
         One that the caller has entered; by default Ctrl-C is deferred for the search alone.
-    keeper : Keeper, optional
-        Stores the state of the search, and may continue from a stored one.
     levels : sequence of int, optional
         Sizes of the samples on which populations are founded, the largest first. By default those
         of :func:`~evomeans.search.levels.level_sizes`.
@@ -121,21 +119,20 @@ def solve(
         Weighs the clusters of centres, in the engine's frame, with which the search has to end
         before K-means has. By default ``engine.weigh``.
     """
-    keeper = keeper or KeepNothing()
     if levels is None:
         levels = level_sizes(settings, engine.n_samples, n_clusters, engine.most_sampled)
     rules = plan(settings, Facts.of(engine, n_clusters), n_clusters, 0.0).rules
-    state = SearchState.beginning(rng, rules, initial)
+    bounds = Bounds.of_search(engine, n_clusters, settings)
+    state, audience = SearchState.beginning(rng, rules, initial, bounds), Audience(observers)
     with (
         DeferredInterrupt() if interrupt is None else nullcontext(interrupt) as interrupt,
         Workers(engine, n_clusters, settings.most_at_a_time).at_work() as workers,
+        audience.watching(state),
     ):
-        keeper.begin(state, Bounds.of_search(engine, n_clusters, settings))
         state.seconds += spent
         timing = Timing(engine, n_clusters, settings.max_time, clock, state.seconds, interrupt)
-        search = Search(engine, n_clusters, settings, state, timing, observers, weigh)
-        with search.audience.watching(state):
-            reason = evolve(search, workers, keeper, levels)
+        search = Search(engine, n_clusters, settings, state, timing, audience, weigh)
+        reason = evolve(search, workers, levels)
     return search.result(reason, levels)
 
 

@@ -22,7 +22,6 @@ from evomeans.search.population import IMPROVEMENT
 
 if TYPE_CHECKING:
     from evomeans.search.population import Population
-    from evomeans.search.search import SearchState
 
 # What the record calls the first solution after its swaps.
 SWAPPED = "swaps of the first"
@@ -186,7 +185,7 @@ class SearchObserver:
     not be of this class either; it is asked for the verbs that it has.
     """
 
-    def on_start(self, state: SearchState) -> None:
+    def on_start(self, state: Any) -> None:
         """See the state with which the search begins, or from which it continues."""
 
     def on_solution(self, record: OffspringRecord) -> object:
@@ -197,6 +196,13 @@ class SearchObserver:
 
     def on_settled(self, population: Population) -> None:
         """See a population that has found what it can, before another one takes its place."""
+
+    def on_round(self, state: Any, is_last: bool) -> None:
+        """See the state at a time when it can be stored.
+
+        So it can between two rounds of solutions, and at the end of a search (``is_last``) that no
+        error has ended.
+        """
 
     def on_end(self) -> None:
         """Tidy up. The search has ended, by whatever reason or error."""
@@ -210,14 +216,25 @@ Observer = Callable[[OffspringRecord], object]
 """Called with every record; returning ``True`` ends the search."""
 
 
+def is_its_own(observer: object, verb: str) -> bool:
+    """Whether an observer has a verb that does something."""
+    method = getattr(observer, verb, None)
+    does_nothing = getattr(method, "__func__", None) is getattr(SearchObserver, verb)
+    return method is not None and not does_nothing
+
+
 class Audience:
     """All observers of a search, or of a path."""
 
     def __init__(self, observers: Sequence[Callable[[Any], object]]) -> None:
-        self.seeing = [getattr(one, "on_solution", one) for one in observers]
+        self.seeing = [
+            getattr(one, "on_solution", one)
+            for one in observers
+            if is_its_own(one, "on_solution") or not isinstance(one, SearchObserver)
+        ]
         self._verbs = {
-            verb: [getattr(one, verb) for one in observers if hasattr(one, verb)]
-            for verb in ("on_start", "on_best", "on_settled", "on_end")
+            verb: [getattr(one, verb) for one in observers if is_its_own(one, verb)]
+            for verb in ("on_start", "on_best", "on_settled", "on_round", "on_end")
         }
         self.said_stop = False
 

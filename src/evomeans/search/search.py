@@ -6,15 +6,15 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from evomeans.engines.protocol import NOWHERE, Ability, Engine, Order, Refinement
+from evomeans.engines.protocol import NOT_STORED, NOWHERE, Ability, Engine, Order, Refinement
 from evomeans.search.certainty import certainty, gather, work
 from evomeans.search.crossover import NAMES
 from evomeans.search.founding import Founding
-from evomeans.search.history import SWAPPED, Audience, History, Observer, OffspringRecord
+from evomeans.search.history import SWAPPED, Audience, History, OffspringRecord
 from evomeans.search.plan import (
     Facts,
     Plan,
@@ -39,6 +39,31 @@ from evomeans.typing import FloatArray
 MOST_FOUNDERS = 64
 
 
+Waiting = Callable[[], list[Order]]
+"""Returns what belongs into ``SearchState.waiting``; only those who store it ask."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What every state of a search is within. A stored one that is not would harm the kernels."""
+
+    n_clusters: int
+    n_features: int
+    # How many labels a solution has, if any.
+    n_samples: int
+    total_weight: float
+    # Of a refinement.
+    most_swaps: int
+    abilities: frozenset[Ability]
+
+    @classmethod
+    def of_search(cls, engine: Engine, n_clusters: int, settings: SearchSettings) -> Bounds:
+        """Return the bounds of a search with an engine."""
+        sizes = n_clusters, len(engine.frame.shift), engine.n_samples
+        swaps = most_swaps(settings.strategy, n_clusters)
+        return cls(*sizes, engine.total_weight, swaps, engine.abilities)
+
+
 @dataclass
 class SearchState:
     """What the search works on, and all that it needs to continue to the same result.
@@ -53,6 +78,8 @@ class SearchState:
     # Solutions to begin with that have not had their turn; so many of these, from the front, come
     # from a search on a sample.
     given: list[FloatArray]
+    bounds: Bounds = field(metadata=NOT_STORED)
+    ask_waiting: Waiting = field(default=list, metadata=NOT_STORED)
     n_sampled: int = 0
     # Those that have found what they can, independently of each other and of the present one. They
     # are frozen.
@@ -77,10 +104,15 @@ class SearchState:
 
     @classmethod
     def beginning(
-        cls, rng: np.random.Generator, rules: PopulationRules, initial: Sequence[FloatArray]
+        cls,
+        rng: np.random.Generator,
+        rules: PopulationRules,
+        initial: Sequence[FloatArray],
+        bounds: Bounds,
     ) -> SearchState:
         """Return the state of a search that has made nothing yet."""
-        return cls(rng, Population(rules, max(rules.n_founders, len(initial))), list(initial))
+        population = Population(rules, max(rules.n_founders, len(initial)))
+        return cls(rng, population, list(initial), bounds)
 
     @property
     def n_made(self) -> int:
@@ -146,56 +178,6 @@ class SearchState:
         self.population = settled.successor()
 
 
-Waiting = Callable[[], list[Order]]
-"""Returns what belongs into ``SearchState.waiting``; only those who store it ask."""
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """What every state of a search is within. A stored one that is not would harm the kernels."""
-
-    n_clusters: int
-    n_features: int
-    # How many labels a solution has, if any.
-    n_samples: int
-    total_weight: float
-    # Of a refinement.
-    most_swaps: int
-    abilities: frozenset[Ability]
-
-    @classmethod
-    def of_search(cls, engine: Engine, n_clusters: int, settings: SearchSettings) -> Bounds:
-        """Return the bounds of a search with an engine."""
-        sizes = n_clusters, len(engine.frame.shift), engine.n_samples
-        swaps = most_swaps(settings.strategy, n_clusters)
-        return cls(*sizes, engine.total_weight, swaps, engine.abilities)
-
-
-class Keeper(Protocol):
-    """Stores the state of a search from time to time."""
-
-    def begin(self, state: SearchState, bounds: Bounds) -> None:
-        """Turn the state of a new search into a stored one within the bounds, if there is one."""
-
-    def keep(self, state: SearchState, waiting: Waiting) -> None:
-        """Store the state if it is time to."""
-
-    def end(self, state: SearchState, waiting: Waiting) -> None:
-        """Store the last state."""
-
-
-class KeepNothing:
-    """The keeper of a search that needs none."""
-
-    def begin(self, state: SearchState, bounds: Bounds) -> None:
-        """Leave the state as it is."""
-
-    def keep(self, state: SearchState, waiting: Waiting) -> None:
-        """Store nothing."""
-
-    end = keep
-
-
 class Weighed(NamedTuple):
     """Centres, total weights of the samples that are closest to them, and the inertia."""
 
@@ -221,7 +203,7 @@ class Search:
         settings: SearchSettings,
         state: SearchState,
         timing: Timing,
-        observers: Sequence[Observer] = (),
+        audience: Audience,
         weigh: Weigh | None = None,
     ) -> None:
         self.engine = engine
@@ -229,7 +211,7 @@ class Search:
         self.settings = settings
         self.state = state
         self.timing = timing
-        self.audience = Audience(observers)
+        self.audience = audience
         self.weigh = weigh or self._weigh
         self.is_unfinished = False
         # Whether the population has found what it can, or what another one has found.

@@ -6,7 +6,7 @@ import math
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import Field, dataclass, field, fields, replace
 from itertools import accumulate
 from typing import Any
 
@@ -70,7 +70,7 @@ class Fields:
     def encoded(self, record: Any, arrays: Arrays | None = None) -> dict[str, Any]:
         """Return the fields of a record as JSON; lists go into ``arrays``, if there are any."""
         meta: dict[str, Any] = {}
-        for one in fields(record):
+        for one in _stored(record):
             name, value = one.name, getattr(record, one.name)
             match one.type:
                 case "int" | "float" | "bool" | "list[float]":
@@ -114,7 +114,7 @@ class Fields:
 
         Of a generator of random numbers, this is the state.
         """
-        return {one.name: self._decoded(str(one.type), one.name, archive) for one in fields(kind)}
+        return {one.name: self._decoded(str(one.type), one.name, archive) for one in _stored(kind)}
 
     def _decoded(self, kind: str, name: str, archive: Archive) -> Any:
         match kind:
@@ -176,6 +176,11 @@ class Fields:
             raise ArchiveError(f"its {name} is impossible: {error}") from error
 
 
+def _stored(record: Any) -> list[Field[Any]]:
+    """Return the fields of a record, or of a class of records, that checkpoints store."""
+    return [one for one in fields(record) if one.metadata.get("is_stored", True)]
+
+
 def _integers(archive: Archive, name: str, high: float = math.inf) -> list[int]:
     """Return a list of integers, wherever it is."""
     if name in archive.arrays:
@@ -231,7 +236,6 @@ class Checkpoint(StateFile[SearchState]):
     """
 
     format, version, progress = FORMAT, VERSION, "n_made"
-    _bounds: Bounds
 
     def __init__(
         self,
@@ -244,42 +248,43 @@ class Checkpoint(StateFile[SearchState]):
         super().__init__(path, problem, **options)
         self.check_labels = check_labels
 
-    def begin(self, state: SearchState, bounds: Bounds) -> None:
+    def on_start(self, state: SearchState) -> None:
         """Continue from the file, or write the first state if there is none."""
-        self._bounds = bounds
         self.read_or_write(state)
 
     def encoded(self, state: SearchState) -> tuple[dict[str, Any], Arrays]:
         """Return all fields of a state as a JSON object and arrays."""
-        return encode_state(state, self._bounds.n_clusters, self._bounds.n_features)
+        state.waiting = state.ask_waiting()
+        return encode_state(state)
 
     def restored(self, archive: Archive, state: SearchState) -> SearchState:
         """Give a new state the values of a stored one, unless anything is wrong with them.
 
         Nothing that passes here can harm a kernel, and no other place looks at the values again.
         """
-        bounds = self._bounds
+        bounds = state.bounds
         k, d = bounds.n_clusters, bounds.n_features
-        archive.expect(encode_state(state, k, d)[1], optional=[LABELS])
+        archive.expect(encode_state(state)[1], optional=[LABELS])
         ranges = {**center_ranges(bounds.total_weight), "swaps": (0, bounds.most_swaps)}
         solutions = records_from_arrays(archive, Individual, "solution", k, d, ranges)
         if LABELS in archive.arrays:
-            solutions = self._labelled(archive, solutions)
+            solutions = self._labelled(archive, solutions, bounds)
         rules, most_founders = state.population.rules, state.population.founders_due
         known = Fields(solutions, k, d, ranges, state.rng, rules)
         stored = known.decoded(SearchState, archive)
         random = stored.pop("rng")
-        _check_consistency(SearchState(**stored, rng=state.rng), most_founders, bounds)
+        _check_consistency(SearchState(**stored, rng=state.rng, bounds=bounds), most_founders)
         for name, value in stored.items():
             setattr(state, name, value)
         # The generator belongs to the caller, who sees it advance.
         state.rng.bit_generator.state = random
         return state
 
-    def _labelled(self, archive: Archive, solutions: list[Individual]) -> list[Individual]:
+    def _labelled(
+        self, archive: Archive, solutions: list[Individual], bounds: Bounds
+    ) -> list[Individual]:
         """Return solutions with their labels, if they are possible ones."""
-        shape = (len(solutions), self._bounds.n_samples)
-        high = self._bounds.n_clusters - 1
+        shape, high = (len(solutions), bounds.n_samples), bounds.n_clusters - 1
         labels = archive.array(LABELS, "int32", shape, low=-1, high=high)
         try:
             if self.check_labels is not None:
@@ -290,9 +295,10 @@ class Checkpoint(StateFile[SearchState]):
         return [replace(one, labels=row.copy()) for one, row in zip(solutions, labels, strict=True)]
 
 
-def encode_state(state: SearchState, k: int, d: int) -> tuple[dict[str, Any], Arrays]:
+def encode_state(state: SearchState) -> tuple[dict[str, Any], Arrays]:
     """Return all fields of a state as a JSON object and arrays."""
     arrays: Arrays = {}
+    k, d = state.bounds.n_clusters, state.bounds.n_features
     known = Fields(k=k, d=d)
     meta, solutions = known.encoded(state, arrays), known.solutions
     arrays |= records_to_arrays(Individual, solutions, "solution", k, d)
@@ -301,7 +307,7 @@ def encode_state(state: SearchState, k: int, d: int) -> tuple[dict[str, Any], Ar
     return meta, arrays
 
 
-def _check_consistency(state: SearchState, most_founders: int, bounds: Bounds) -> None:
+def _check_consistency(state: SearchState, most_founders: int) -> None:
     """Refuse what no search can come to: it could run for ever, or fail later."""
     population, best, due = state.population, state.best, state.population.founders_due
     members, begun = population.members, len(population) + len(state.waiting) + len(state.given)
@@ -317,7 +323,7 @@ def _check_consistency(state: SearchState, most_founders: int, bounds: Bounds) -
         "spacing": state.spacing <= WIDEST,
         "waiting_made_by": members or all(one.made_by != SWAPPED for one in state.waiting),
         "waiting_momentum": all(
-            one.local_search.needs <= bounds.abilities for one in state.waiting
+            one.local_search.needs <= state.bounds.abilities for one in state.waiting
         ),
         "history_number": _is_in_order(state),
         "leader": all((one.leader is None) == (not one.members) for one in populations),

@@ -18,8 +18,9 @@ from evomeans.engines import Engine, is_dask
 from evomeans.engines.frame import is_sparse
 from evomeans.path.state import PathState
 from evomeans.search import SearchSettings
+from evomeans.search.history import SearchObserver
 from evomeans.search.levels import level_sizes
-from evomeans.search.search import SearchState, Waiting
+from evomeans.search.search import SearchState
 from evomeans.storage.archive import Archive, ArchiveError, Arrays, read_archive, write_archive
 
 SECONDS_BETWEEN = 30.0
@@ -36,8 +37,8 @@ class CheckpointError(ValueError):
     """A checkpoint that cannot be continued: of another problem, damaged, or of another format."""
 
 
-class StateFile(ABC, Generic[State]):
-    """When a state is written, and who may read it; what it consists of is left to subclasses.
+class StateFile(SearchObserver, ABC, Generic[State]):
+    """An observer that writes a state now and then; what it consists of is left to subclasses.
 
     The file is always complete: a new state replaces the old one in a single step. Only a search
     of the same problem, and of the same ``seed`` if there is one, may continue from it. ``every``
@@ -87,15 +88,11 @@ class StateFile(ABC, Generic[State]):
             self.write(self._reached(state), 0.0, *self.encoded(state))
         return state
 
-    def keep(self, state: State, waiting: Waiting | None = None) -> None:
-        """Write the state, with what a search has waiting, if it is time to."""
-        if state.seconds >= self._due:
-            self._try_to_write(state, waiting)
-
-    def end(self, state: State, waiting: Waiting | None = None) -> None:
-        """Write the last state, unless the file has it."""
-        if self._written != self._reached(state):
-            self._try_to_write(state, waiting)
+    def on_round(self, state: State, is_last: bool) -> None:
+        """Write the state if it is time to; the last one, unless the file has it."""
+        is_due = self._written != self._reached(state) if is_last else state.seconds >= self._due
+        if is_due:
+            self._try_to_write(state)
 
     def _read(self, state: State) -> State:
         try:
@@ -127,10 +124,8 @@ class StateFile(ABC, Generic[State]):
         self._written = progress
         self._due = seconds + max(self.every, PAUSE_PER_WRITE * (self.clock() - began))
 
-    def _try_to_write(self, state: State, waiting: Waiting | None) -> None:
+    def _try_to_write(self, state: State) -> None:
         """Write; if that fails, say so, and let the search continue."""
-        if isinstance(state, SearchState) and waiting is not None:
-            state.waiting = waiting()
         try:
             self.write(self._reached(state), state.seconds, *self.encoded(state))
         except OSError as error:
