@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 import os
 import warnings
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evomeans.cli.failures import CommandError, ExitCode, reason_of
 from evomeans.cli.options import ProofOptions, SampleOptions, TableOptions
-from evomeans.cli.predict import TablePreparation, fitted_model, matching_table
+from evomeans.cli.predict import fitted_model, matching_table
 from evomeans.cli.record import as_json
 from evomeans.cli.run_folder import (
     CERTIFICATE,
@@ -50,90 +52,81 @@ from evomeans.wording import number_text
 INTERRUPTED = "certify was interrupted"
 
 
+@dataclass(frozen=True)
+class CertifiableRun:
+    """A run, and the table of its fit as the model saw it."""
+
+    folder: Path
+    record: dict[str, Any]
+    model: SearchingEstimator
+    table: Table
+    X: NDArray[Any]
+
+    @classmethod
+    def read(
+        cls, folder: Path, name: str, read: TableOptions, weights: str | None, terminal: Terminal
+    ) -> CertifiableRun:
+        """Read a run and the table of its fit, or say why nothing can be certified."""
+        record = read_record(folder)
+        result = record.get("result")
+        if isinstance(result, dict) and "best_k" in result and result["best_k"] is None:
+            raise CommandError(
+                f"{folder} is a path that has selected no number of clusters, so it has no model "
+                "to certify. Run evomeans path with --select, or evomeans fit with the number of "
+                "clusters of your choice."
+            )
+        model, treatment = fitted_model(folder)
+        try:
+            model._check_certifiable()
+        except TypeError as error:
+            raise CommandError(str(error)) from error
+        if bool(record.get("table", {}).get("weighted")) and weights is None:
+            raise CommandError("The rows of the run were weighted; name the column with --weights.")
+        samples = SampleOptions(weights=weights)
+        table = matching_table(model, name, read, terminal, treatment, samples=samples)
+        X = np.asarray(treatment.applied(table))
+        # Runs whose rows stayed on disk keep no labels.
+        labels = getattr(model, "labels_", None)
+        if labels is not None and len(X) != len(labels):
+            raise CommandError(
+                f"{table.name} has {len(X):,} rows and the run {len(labels):,}; give the table of "
+                "the fit."
+            )
+        return cls(folder, record, model, table, X)
+
+
 def certify_run(
     folder: Path, name: str, read: TableOptions, proof: ProofOptions, terminal: Terminal
 ) -> int:
     """Prove how far the clustering of a run can be from the optimum, and keep the proof there."""
-    record = run_record(folder)
+    run = CertifiableRun.read(folder, name, read, proof.weights, terminal)
     report = read_json(folder / REPORT_DATA, "") if (folder / REPORT_DATA).exists() else None
-    model, treatment = certifiable_model(folder)
     check_writable(folder)
-    table, X = samples_of_run(model, treatment, record, name, read, proof.weights, terminal)
-    certificate, interrupted = _certified(model, X, table.weights, proof, terminal)
+    certificate, interrupted = _certified(run, proof, terminal)
     # A first signal is ignored in here: the proof is over, and must not be lost.
     with DeferredInterrupt():
         try:
-            files = _files(folder, record, report, model, certificate)
+            files = _files(run, report, certificate)
             update_run(folder, files)
         except OSError as error:
             raise CommandError(f"{folder} could not be written: {reason_of(error)}.") from error
-    shown = {**certificate_to_meta(certificate), "gap": certificate.gap}
-    written = f"  written   {folder}: {', '.join(sorted(files))}"
-    better = ""
+    text = f"{certificate}\n  written   {folder}: {', '.join(sorted(files))}"
     if certificate.improved:
-        better = "\n  labels    the better clustering is in the certificate, not in the run"
-    terminal.result(shown, f"{certificate}\n{written}{better}")
+        text += "\n  labels    the better clustering is in the certificate, not in the run"
+    terminal.result({**certificate_to_meta(certificate), "gap": certificate.gap}, text)
     return ExitCode.INTERRUPTED if interrupted else ExitCode.DONE
 
 
-def run_record(folder: Path) -> dict[str, Any]:
-    """Return the record of a run that has a model."""
-    record = read_record(folder)
-    result = record.get("result")
-    if isinstance(result, dict) and "best_k" in result and result["best_k"] is None:
-        raise CommandError(
-            f"{folder} is a path that has selected no number of clusters, so it has no model to "
-            "certify. Run evomeans path with --select, or evomeans fit with the number of clusters "
-            "of your choice."
-        )
-    return record
-
-
-def certifiable_model(folder: Path) -> tuple[SearchingEstimator, TablePreparation]:
-    """Return the model of a run, and what must be done to samples before it sees them."""
-    model, treatment = fitted_model(folder)
-    try:
-        model._check_certifiable()
-    except TypeError as error:
-        raise CommandError(str(error)) from error
-    return model, treatment
-
-
-def samples_of_run(
-    model: SearchingEstimator,
-    treatment: TablePreparation,
-    record: dict[str, Any],
-    name: str,
-    read: TableOptions,
-    weights: str | None,
-    terminal: Terminal,
-) -> tuple[Table, Any]:
-    """Read the table of a fit, and return it and its samples as the fit saw them."""
-    if bool(record.get("table", {}).get("weighted")) and weights is None:
-        raise CommandError("The rows of the run were weighted; name the column with --weights.")
-    samples = SampleOptions(weights=weights)
-    table = matching_table(model, name, read, terminal, treatment, samples=samples)
-    X = treatment.applied(table)
-    # Runs whose rows stayed on disk keep no labels.
-    labels = getattr(model, "labels_", None)
-    if labels is not None and len(X) != len(labels):
-        raise CommandError(
-            f"{table.name} has {len(X):,} rows and the run {len(labels):,}; give the table of the "
-            "fit."
-        )
-    return table, np.asarray(X)
-
-
 def _certified(
-    model: SearchingEstimator, X: Any, weights: Any, proof: ProofOptions, terminal: Terminal
+    run: CertifiableRun, proof: ProofOptions, terminal: Terminal
 ) -> tuple[Certificate, bool]:
     display = ProofDisplay(terminal, proof.max_time)
     with warnings.catch_warnings(record=True) as caught, display.shown():
         warnings.simplefilter("always")
         try:
-            certificate = model.certify(
-                X,
-                weights,
+            certificate = run.model.certify(
+                run.X,
+                run.table.weights,
                 max_time=proof.max_time,
                 gap=proof.gap,
                 n_jobs=proof.jobs,
@@ -150,20 +143,21 @@ def _certified(
     return certificate, interrupted
 
 
-def _files(
-    folder: Path,
-    record: dict[str, Any],
-    report: Any,
-    model: SearchingEstimator,
-    certificate: Certificate,
-) -> dict[str, Content]:
+def _files(run: CertifiableRun, report: Any, certificate: Certificate) -> dict[str, Content]:
     """Return the proof, and model, record and report with the statement in them."""
+    folder, record, k = run.folder, run.record, certificate.n_clusters
+    certainty = None if math.isnan(run.model.certainty_) else run.model.certainty_
     files: dict[str, Content] = {
         CERTIFICATE: partial(save_certificate, certificate),
-        MODEL: model.save,
+        MODEL: run.model.save,
     }
     if report is not None:
-        state_in_report(report, certificate, model.certainty_, folder / REPORT_DATA)
+        try:
+            # The page shows it in the run, or in the model of a path.
+            place = report["models"][str(k)] if "models" in report else report["run"]
+            place.update(certificate=str(certificate), certainty=certainty)
+        except (AttributeError, KeyError, TypeError) as error:
+            raise damaged(folder / REPORT_DATA, error) from error
         files[REPORT_DATA] = as_json(report)
         if (folder / REPORT).exists() and can_report():
             files[REPORT] = report_page(report, folder / REPORT_DATA)
@@ -171,26 +165,15 @@ def _files(
     if isinstance(listed, list):
         record["files"] = sorted({*listed, CERTIFICATE})
     record["certificate"] = certificate_to_meta(certificate)
-    result, k = record.get("result"), certificate.n_clusters
-    if isinstance(result, dict) and not math.isnan(model.certainty_):
+    result = record.get("result")
+    if isinstance(result, dict) and certainty is not None:
         # Of a path, the certainty is that of its k.
         stated, known = result.get("certainty"), result.get("k")
         if not (isinstance(stated, list) and isinstance(known, list)):
-            result["certainty"] = model.certainty_
+            result["certainty"] = certainty
         elif k in known[: len(stated)]:
-            stated[known.index(k)] = model.certainty_
+            stated[known.index(k)] = certainty
     return files | {RECORD: as_json(record)}
-
-
-def state_in_report(report: Any, certificate: Certificate, certainty: float, path: Path) -> None:
-    """Put both where the page shows them: in the run, or in the model of a path."""
-    try:
-        is_path = "models" in report
-        place = report["models"][str(certificate.n_clusters)] if is_path else report["run"]
-        place["certificate"] = str(certificate)
-        place["certainty"] = None if math.isnan(certainty) else certainty
-    except (KeyError, TypeError) as error:
-        raise damaged(path, error) from error
 
 
 STATED = ("lower_bound", "upper_bound", "status", "n_clusters", "n_samples", "constrained")
@@ -215,29 +198,28 @@ def verify_run(
         certificate = load_certificate(file)
     except CertificateFileError as error:
         raise CommandError(str(error)) from error
-    own = ""
     if folder is None:
+        run = None
         table = load_table(name, read, terminal, SampleOptions(weights=weights))
         X = np.asarray(table.X)
     else:
-        record = run_record(folder)
-        model, treatment = certifiable_model(folder)
-        table, X = samples_of_run(model, treatment, record, name, read, weights, terminal)
+        run = CertifiableRun.read(folder, name, read, weights, terminal)
+        table, X = run.table, run.X
     try:
         certificate.verify(X, table.weights)
     except ValueError as error:
         raise CommandError(f"{file} is not true of {table.name}: {error}") from error
-    if folder is not None:
-        _check_statement(certificate, record.get("certificate"), folder / RECORD)
-        kept = getattr(model, "certificate_", None)
-        _check_statement(certificate, kept and certificate_to_meta(kept), folder / MODEL)
-        own = _own_clustering(certificate, model, X, table)
-    shown = {"verified": True, **certificate_to_meta(certificate), "gap": certificate.gap}
     text = (
         f"Verified: what {file} says is true of {table.name}. Proof, labels, inertia, gap and "
-        f"status were computed again.\n{certificate}{own}"
+        f"status were computed again.\n{certificate}"
     )
-    terminal.result(shown, text)
+    if run is not None:
+        _check_statement(certificate, run.record.get("certificate"), run.folder / RECORD)
+        kept = getattr(run.model, "certificate_", None)
+        _check_statement(certificate, kept and certificate_to_meta(kept), run.folder / MODEL)
+        text += _own_clustering(certificate, run)
+    meta = certificate_to_meta(certificate)
+    terminal.result({"verified": True, **meta, "gap": certificate.gap}, text)
     return ExitCode.DONE
 
 
@@ -253,10 +235,9 @@ def _check_statement(certificate: Certificate, stated: Any, path: Path) -> None:
         )
 
 
-def _own_clustering(
-    certificate: Certificate, model: SearchingEstimator, X: Any, table: Table
-) -> str:
+def _own_clustering(certificate: Certificate, run: CertifiableRun) -> str:
     """Say so if the run has another clustering than the certificate is about."""
+    model, table = run.model, run.table
     if certificate.n_clusters != len(model.cluster_centers_):
         raise CommandError(
             f"{CERTIFICATE} is about {certificate.n_clusters} clusters, and the model has "
@@ -266,11 +247,11 @@ def _own_clustering(
         # Columns were matched by name; what is passed on is the bare matrix.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         try:
-            labels = model._labels_to_certify(X, table.weights)
+            labels = model._labels_to_certify(run.X, table.weights)
         except ValueError as error:
             raise CommandError(f"{table.name}: {error}") from error
-    points = WeightedPoints.of_samples(X, table.weights)
-    inertia = inertia_of_samples(points, X, table.weights, labels).value
+    points = WeightedPoints.of_samples(run.X, table.weights)
+    inertia = inertia_of_samples(points, run.X, table.weights, labels).value
     if inertia <= certificate.upper_bound * (1 + SAME):
         return ""
     own = number_text(inertia, 10)
