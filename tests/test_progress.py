@@ -102,8 +102,8 @@ def test_verbose_prints_now_and_then_improvements_or_always(verbose, printed, ca
     assert bests == [TRAJECTORY[i][1] for i in printed]
 
 
-def step(number: int, k: int, improvement: float = 0.0) -> PathRecord:
-    values = (number, "up", k, 0, 9.0, 8.0, improvement, 1, 5, 2, 3, 4, 1.5)
+def step(number: int, k: int, improvement: float = 0.0, best: float = 8.0) -> PathRecord:
+    values = (number, "up", k, 0, 9.0, best, improvement, 1, 5, 2, 3, 4, 1.5)
     return PathRecord(*values)
 
 
@@ -115,6 +115,19 @@ def test_a_path_prints_news_or_every_step(verbose, printed, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert [int(line.split("k = ")[1].split(":")[0]) for line in lines] == printed
     assert all(line.endswith("inertia 8") for line in lines)
+
+
+def test_a_path_shows_a_curve_that_grows():
+    display = PathDisplay(Terminal(quiet=True), range(1, 7))
+    curves = []
+    for k in (1, 2, 3, 4):
+        display(step(k, k, best=100.0 / k**2))
+        curves.append(display.curve())
+    assert [len(curve) for curve in curves] == [1, 2, 3, 4]
+    assert (curves[-1][0], curves[-1][-1]) == ("█", "▁")
+    shown = drawn(display)
+    assert "k with a solution 2 of 6" in shown
+    assert "now k = 4, first sweep, from few clusters to many" in shown
 
 
 def test_a_proof_prints_its_bounds(capsys):

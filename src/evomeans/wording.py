@@ -12,10 +12,8 @@ SHOWN = 5
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(ms|min|s|m|h|d)?\s*")
-UNFINISHED = ("max_offspring", "max_iter", "max_time", "interrupted", "observer")
-"""Reasons with which a limit or a person ends a search, rather than the search itself.
-
-Reports of earlier versions call the first one by the second name."""
+UNFINISHED = ("max_offspring", "max_time", "interrupted", "observer")
+"""Reasons with which a limit or a person ends a search, rather than the search itself."""
 
 
 def counted(count: int, noun: str) -> str:
@@ -117,10 +115,8 @@ def stop_text(reason: str, offspring: int, since_improvement: int, rediscoveries
         "agreement": "The search ended because independent starts agreed.",
         "no_improvement": f"The search ended because the last {since_improvement:,} offspring "
         "brought no improvement.",
-        **dict.fromkeys(
-            ("max_offspring", "max_iter"),
-            f"The search ended because it had made all {offspring:,} offspring allowed.",
-        ),
+        "max_offspring": f"The search ended because it had made all {offspring:,} offspring "
+        "allowed.",
         "max_time": "The search ended because its time was up.",
         "target_inertia": "The search ended because it reached the target inertia.",
         "observer": "The search ended because an observer stopped it.",

@@ -23,17 +23,10 @@ DEEP = "[" * 100_000
 ARGUMENTS = ("TABLE", "MODEL", "RUN")
 
 
-@pytest.mark.parametrize("model", ["out", "out/model.evomeans"])
-def test_predict_repeats_the_labels(evomeans, run, model):
-    """From the folder or the file, to standard output, with the columns found by name."""
-    result = evomeans("predict", model, "blobs.csv", "--id", "name")
-    assert result.code == 0
-    assert result.out == Path("out/labels.csv").read_text()
-
-
 def test_predict_names_rows_as_the_fit_did(evomeans, run):
     """By the column of --id, if the table has it; a note says if not, and --id names another."""
-    assert evomeans("predict", "out", "blobs.csv").out == Path("out/labels.csv").read_text()
+    for model in ("out", "out/model.evomeans"):
+        assert evomeans("predict", model, "blobs.csv").out == Path("out/labels.csv").read_text()
     frame = pl.read_csv("blobs.csv")
     frame.rename({"name": "other"}).write_csv("other.csv")
     result = evomeans("predict", "out", "other.csv")
@@ -57,26 +50,6 @@ def test_help_has_no_indentation_of_the_source(command):
     options = [line.strip("│* ") for line in shown.splitlines() if line.startswith("│")]
     assert len(options) > 5
     assert [text for text in options if not text.startswith(("-", *ARGUMENTS))] == []
-
-
-def test_predict_finds_columns_in_another_order(evomeans, run):
-    frame = pl.read_csv("blobs.csv")
-    frame.select("b", "w", "größe (m)").write_parquet("turned.parquet")
-    assert evomeans("predict", "out", "turned.parquet", "-o", "p.csv").code == 0
-    labels = pl.read_csv("p.csv")
-    assert labels["row"].to_list() == list(range(1, 61))
-    assert labels["cluster"].to_list() == pl.read_csv("out/labels.csv")["cluster"].to_list()
-
-
-def test_predict_takes_arrays_by_place(evomeans, run, blobs):
-    np.save("blobs.npy", blobs)
-    assert evomeans("predict", "out", "blobs.npy", "-o", "p.parquet").code == 0
-    found = pl.read_parquet("p.parquet")["cluster"].to_list()
-    assert found == pl.read_csv("out/labels.csv")["cluster"].to_list()
-    np.save("wide.npy", np.ones((4, 3)))
-    result = evomeans("predict", "out", "wide.npy")
-    assert result.code == 1
-    assert "3 columns and the model 2" in result.err
 
 
 def test_predict_standardizes_as_the_fit_did(evomeans, blobs):
@@ -104,6 +77,7 @@ def test_options_do_not_change_the_order_of_the_model(evomeans, blobs, scaled):
     evomeans(*FIT, *scaled, "-o", "out", "--no-report")
     pl.read_csv("blobs.csv").select("b", "w", "name", "größe (m)").write_csv("turned.csv")
     for options in (
+        [],
         ["--exclude", "name,w"],
         ["--columns", "größe (m),b"],
         ["--columns", "b,größe (m)"],
@@ -128,9 +102,14 @@ def test_other_columns_than_those_of_the_model(evomeans, run, options, text):
     assert result.out == ""
 
 
-def test_arrays_can_be_narrowed_by_place(evomeans, run, blobs):
+def test_arrays_are_taken_by_place(evomeans, run, blobs):
+    np.save("blobs.npy", blobs)
+    assert evomeans("predict", "out", "blobs.npy", "-o", "p.parquet").code == 0
+    found = pl.read_parquet("p.parquet")["cluster"].to_list()
+    assert found == pl.read_csv("out/labels.csv")["cluster"].to_list()
     np.save("wide.npy", np.column_stack([blobs[:, 0], np.zeros(60), blobs[:, 1]]))
     expected = [line.split(",")[1] for line in Path("out/labels.csv").read_text().split()]
+    assert "3 columns and the model 2" in evomeans("predict", "out", "wide.npy").err
     for option in (["--columns", "x0,x2"], ["--exclude", "x1"]):
         result = evomeans("predict", "out", "wide.npy", *option)
         assert [line.split(",")[1] for line in result.out.split()] == expected
@@ -207,14 +186,6 @@ def test_report_replaces_only_its_own_page(evomeans, run, existing):
     assert mine.read_bytes() == page
 
 
-def test_predict_does_not_write_through_a_dangling_link(evomeans, run):
-    Path("link.csv").symlink_to("elsewhere.csv")
-    result = evomeans("predict", "out", "blobs.csv", "-o", "link.csv")
-    assert result.code == 1
-    assert "link.csv is a symbolic link to " in result.err
-    assert not Path("elsewhere.csv").exists()
-
-
 @pytest.mark.parametrize(
     ("spoil", "text"),
     [
@@ -268,13 +239,10 @@ def test_info_says_what_a_first_fit_would_compile(evomeans, monkeypatch):
     assert "compiled by every process that needs them" in off
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_completion_knows_commands_and_options(evomeans, shell):
-    script = evomeans("completion", shell)
-    assert script.code == 0
-    for word in ("certify", "missing", "median", "target-inertia"):
-        assert word in script.out
-    assert evomeans("completion", "tcsh").code == 2
+    script = evomeans("completion", shell).out
+    assert all(word in script for word in ("certify", "missing", "median", "target-inertia"))
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")

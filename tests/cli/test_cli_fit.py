@@ -294,13 +294,6 @@ def test_force_replaces_the_run_and_nothing_else(evomeans, run):
     assert not {"labels.csv", "centers.csv", "history.csv"} & names("out")
 
 
-def test_a_folder_with_other_things_is_welcome(evomeans, blobs):
-    Path("out").mkdir()
-    Path("out/notes.txt").write_text("mine")
-    assert evomeans(*FIT, "-o", "out", "--no-report").code == 0
-    assert names("out") == FILES - {"report.html"} | {"notes.txt"}
-
-
 @pytest.mark.parametrize("existing", [False, True])
 def test_a_failure_in_the_middle_leaves_no_half_run(evomeans, blobs, monkeypatch, existing):
     """A full disk after half of the files: the old run stays, and the search is kept."""
@@ -367,16 +360,6 @@ def test_a_bug_while_writing_does_not_lose_the_search(evomeans, blobs, monkeypat
     assert "--resume" in told.splitlines()[-1]
     assert names() == {"blobs.csv", "out.checkpoint"}
     assert evomeans(*FIT, "-o", "out", "--resume", "--no-report").code == 0
-
-
-def test_ids_are_written_as_they_stand(evomeans, blobs):
-    rows = "".join(f"{i:05d},{a},{b}\n" for i, (a, b) in enumerate(blobs))
-    Path("n.csv").write_text("id,a,b\n" + rows)
-    command = ("fit", "n.csv", "-k", 3, "--id", "id", "--fast", "-o", "out", "--no-report")
-    assert evomeans(*command).code == 0
-    labels = Path("out/labels.csv").read_text()
-    assert labels.splitlines()[1].startswith("00000,")
-    assert evomeans("predict", "out", "n.csv", "--id", "id").out == labels
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="file names are text elsewhere")

@@ -15,7 +15,7 @@ SEEDED = ("--seed", 3, "--jobs", 1, "--max-offspring", 30)
 
 @pytest.fixture
 def tables(evomeans, tmp_path):
-    """Write one table in several ways into the folder in which commands run."""
+    """Write a table with gaps into the folder in which commands run."""
     rng = np.random.default_rng(1)
     means = np.repeat([[0.0, 0.0, 5.0], [8.0, 0.0, 5.0], [0.0, 8.0, 5.0]], ROWS // 3, axis=0)
     X = np.round(means + rng.normal(scale=2.5, size=(ROWS, 3)), 2) * [1.0, 30.0, 1.0]
@@ -29,20 +29,12 @@ def tables(evomeans, tmp_path):
         }
     )
     frame.write_csv("full.csv")
-    frame.write_csv("bar.txt", separator="|")
-    frame.select("a", "b", "c").write_csv("bare.csv", include_header=False)
-    frame.write_parquet("full.parquet")
-    np.savez("two.npz", first=X, second=X[:, ::-1].copy())
     text = Path("full.csv").read_text().splitlines()
-    comma = [";".join(line.split(",")).replace(".", ",") for line in text]
-    Path("comma.csv").write_text("\n".join(comma) + "\n")
     gaps = [
         line.replace(line.split(",")[2], "n/a") if i % 7 == 3 else line
         for i, line in enumerate(text)
     ]
     Path("gaps.csv").write_text("\n".join(gaps) + "\n")
-    Path("same.csv").write_text("r0,r20\n")
-    Path("apart.csv").write_text("r1,r2\n")
     return evomeans
 
 

@@ -12,8 +12,6 @@ import pytest
 
 import evomeans as package
 from evomeans import HGMeansPath
-from evomeans.cli.terminal import Terminal
-from evomeans.path.state import PathRecord
 from evomeans.progress import PathDisplay
 
 FILES = {
@@ -148,49 +146,3 @@ def test_an_interrupted_path_is_kept_and_continues_to_the_same_bits(evomeans, bl
     assert "out.checkpoint" not in names()
     for file in ("labels.csv", "centers.csv", "path.csv"):
         assert Path("out", file).read_bytes() == Path("whole", file).read_bytes()
-
-
-def records():
-    shared = {"source": 0, "inertia": 0.0, "improvement": 0.0, "n_agreeing": 1, "n_solutions": 5}
-    for number, k in enumerate((1, 2, 3, 4), 1):
-        yield PathRecord(
-            number=number,
-            kind="up",
-            k=k,
-            best=100.0 / k**2,
-            n_known=number,
-            n_open=number - 1,
-            n_total=6,
-            seconds=10.0 * number,
-            **shared,
-        )
-
-
-def test_the_display_has_a_curve_that_grows(monkeypatch, capsys):
-    from rich.console import Console
-
-    monkeypatch.setattr(Terminal, "is_live", True)
-    display = PathDisplay(Terminal(), range(1, 7))
-    curves = []
-    for record in records():
-        display(record)
-        curves.append(display.curve())
-    assert [len(curve) for curve in curves] == [1, 2, 3, 4]
-    assert curves[-1][0] == "█"
-    assert curves[-1][-1] == "▁"
-    console = Console(width=100, record=True, file=None)
-    console.print(display.render())
-    shown = console.export_text()
-    assert "4 of 6" in shown
-    assert "first sweep" in shown
-
-
-def test_without_a_terminal_there_are_lines_at_growing_intervals(monkeypatch, capsys):
-    monkeypatch.setattr(Terminal, "is_live", False)
-    display = PathDisplay(Terminal(), range(1, 7))
-    for record in records():
-        display(record)
-    lines = capsys.readouterr().err.splitlines()
-    # The pauses are 2, 4, 8 and 16 seconds.
-    assert len(lines) == 3
-    assert "3 of 6 k have a solution" in lines[-1]

@@ -124,7 +124,10 @@ class Command(ABC):
         seed = self.search.seed
         if seed is None:
             seed = secrets.randbelow(2**32) if unfinished is None else unfinished.seed
-        model = self.make(seed)
+        try:
+            model = self.make(seed)
+        except (TypeError, ValueError) as error:
+            raise UsageError(str(error)) from error
         in_dask = self.search.engine == "dask" and is_dask_table(self.name)
         self._tell_beforehand(checkpoint, unfinished, model, in_dask=in_dask)
         with cluster_of(self.search):

@@ -67,10 +67,7 @@ class FitCommand(Command):
         make = kind.fast if search.fast else kind
         parameters = {"n_jobs": search.jobs, "random_state": seed, **chosen, **own}
         model: SearchingEstimator = make(search.clusters, **parameters)
-        try:
-            check_parameters(model)
-        except (TypeError, ValueError) as error:
-            raise UsageError(str(error)) from error
+        check_parameters(model)
         return model
 
     def arguments(self, table: Table) -> dict[str, Any]:

@@ -10,21 +10,18 @@ import numpy as np
 import polars as pl
 
 from evomeans.cli.command import Command, Unfinished
-from evomeans.cli.failures import UsageError
 from evomeans.cli.options import PathOptions
 from evomeans.cli.record import Run
 from evomeans.cli.tables.table import Table, all_centers, labels_frame
 from evomeans.estimators.path import HGMeansPath
 from evomeans.estimators.path_solving import check_path_parameters
-from evomeans.plotting.path_plots import suggestion_text
+from evomeans.plotting.path_plots import suggestion_text, trust_text
 from evomeans.progress import PathDisplay
 from evomeans.wording import duration_text, number_text
 
 PASSED_ON = ("strategy", "max_time", "n_iter_no_change", "confirmations", "engine")
 """Options that are parameters of the estimator."""
 SETTINGS = (*PASSED_ON, "n_jobs", "random_state")
-TRUSTED = {"simplified_silhouette": "first", "bic": "if clusters are round and of similar width"}
-"""The criteria to trust, and when; docs/guide/choosing-k.md has the measurements."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +40,7 @@ class PathCommand(Command):
         if search.select is not None:
             given["select"] = None if search.select == "none" else search.select
         model = HGMeansPath(search.clusters, n_jobs=search.jobs, random_state=seed, **given)
-        try:
-            check_path_parameters(model)
-        except (TypeError, ValueError) as error:
-            raise UsageError(str(error)) from error
+        check_path_parameters(model)
         return model
 
     def display(self, model: HGMeansPath, unfinished: Unfinished | None) -> PathDisplay:
@@ -104,14 +98,7 @@ class PathCommand(Command):
 
     def closing(self, model: HGMeansPath) -> str:
         """Say which suggestions to trust."""
-        found = {name: model._suggested.get(name) for name in TRUSTED}
-        inside = [
-            f"k = {k} ({name}) {TRUSTED[name]}"
-            for name, k in found.items()
-            if k is not None and k != model.k_values_[-1]
-        ]
-        which = f"{', or '.join(inside)}; trust " if inside else ""
-        return f"Trust {which}no k at the end of the range."
+        return trust_text(model._suggested, int(model.k_values_[-1]))
 
 
 def _selected_by(model: HGMeansPath) -> Any:

@@ -5,6 +5,7 @@ The data of each plot come first, so that they can be tested without a picture.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -108,6 +109,23 @@ def suggestion_text(name: str, choice: int | None, last: int) -> str:
         # A limit rather than a suggestion: beyond it, samples do not determine the clusters.
         return "at every k" if choice == last else f"up to k = {choice}"
     return f"k = {choice} (end of the range)" if choice == last else f"k = {choice}"
+
+
+TRUSTED = {"simplified_silhouette": "first", "bic": "if clusters are round and of similar width"}
+"""The criteria to trust, and when; docs/guide/choosing-k.md has the measurements."""
+
+
+def trust_text(
+    suggestions: Mapping[str, int | None], last: int, titles: Mapping[str, str] | None = None
+) -> str:
+    """Say which suggestions to trust; criteria are called by their titles, if these are given."""
+    inside = [
+        f"k = {k} ({(titles or {}).get(name, name)}) {when}"
+        for name, when in TRUSTED.items()
+        if (k := suggestions.get(name)) is not None and k != last
+    ]
+    which = f"{', or '.join(inside)}; trust " if inside else ""
+    return f"Trust {which}no k at the end of the range."
 
 
 @dataclass(frozen=True, eq=False)

@@ -48,6 +48,8 @@ def as_plain(value: Any) -> str | int | float | bool | None:
     """Keep what JSON can hold; write the rest, NaN and infinity included, as text."""
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, list | tuple):
+        return ", ".join(str(as_plain(one)) for one in value)
     if value is None or isinstance(value, bool | int | str):
         return as_text(value) if isinstance(value, str) else value
     return value if isinstance(value, float) and np.isfinite(value) else as_text(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -14,7 +13,13 @@ from numpy.typing import ArrayLike
 from evomeans._version import __version__
 from evomeans.metrics.sums import ClusterMoments
 from evomeans.plotting.cluster_plots import check_fitted
-from evomeans.plotting.path_plots import check_path, clustergram_data, criteria_titles, path_curves
+from evomeans.plotting.path_plots import (
+    check_path,
+    clustergram_data,
+    criteria_titles,
+    path_curves,
+    trust_text,
+)
 from evomeans.plotting.search_plots import convergence_data
 from evomeans.report.clusters import (
     ReportSamples,
@@ -129,17 +134,12 @@ def _run(
         "last_improvement_seconds": float(reached.seconds) if reached else 0.0,
         "stop_reason": str(getattr(model, "stop_reason_", "")),
         "n_rediscoveries": int(getattr(model, "n_rediscoveries_", 0)),
-        "certainty": _certainty(model),
+        # Not known, and so not finite, is None.
+        "certainty": as_json(getattr(model, "certainty_", None)),
         "levels": [int(rows) for rows in getattr(model, "levels_", ())],
         "certificate": None if certificate is None else str(certificate),
         "kmeans": kmeans_runs(samples.X, k, samples.weights, inertia, n_runs),
     }
-
-
-def _certainty(model: Any) -> float | None:
-    """Return how certain it is that there is nothing better; None if it is not known."""
-    certainty = float(getattr(model, "certainty_", math.nan))
-    return None if math.isnan(certainty) else certainty
 
 
 PATH_FORMAT = "evomeans path report"
@@ -155,7 +155,7 @@ def path_parts(path: Any, samples: ReportSamples) -> dict[str, Any]:
     check_path(path)
     # A criterion by its name, or the name of the user's function.
     select = getattr(path.select, "name", getattr(path.select, "__name__", path.select))
-    flows = clustergram_data(path, samples.X)
+    flows, titles = clustergram_data(path, samples.X), criteria_titles(path)
     n_flows = sum(one.size for one in flows.flows)
     return {
         "format": PATH_FORMAT,
@@ -163,7 +163,8 @@ def path_parts(path: Any, samples: ReportSamples) -> dict[str, Any]:
         "n_samples": int(samples.X.shape[0]),
         "n_features": int(samples.X.shape[1]),
         "stop_reason": str(path.stop_reason_),
-        "select": as_text(criteria_titles(path).get(select, select)),
+        "select": as_text(titles.get(select, select)),
+        "trust": trust_text(path._suggested, int(path.k_values_[-1]), titles),
         "shown_k": path.best_k_ or int(path.k_values_[0]),
         "curves": as_json(path_curves(path)),
         "clustergram": as_json(flows, shortened=True) if n_flows < MOST_FLOWS else None,
@@ -178,7 +179,7 @@ def _model(model: Any, samples: ReportSamples) -> dict[str, Any]:
     return {
         "inertia": float(model.inertia_),
         "n_rediscoveries": int(model.n_rediscoveries_),
-        "certainty": _certainty(model),
+        "certainty": as_json(model.certainty_),
         **parts,
     }
 

@@ -238,6 +238,7 @@ BAD_FILES = {
     "utf16.csv": (CSV.encode("utf-16"), "UTF-16 text, .*Save it as CSV in UTF-8"),
     "mac.csv": (b"a,b\r1,2\r3,4\r", "line ends of old Macs"),
     "open quote.csv": (b'a,b\n"1,2\n3,4\n', "cannot be read as csv.*quote"),
+    "a.json": (b'[{"a": 1}]', "is JSON; save it as CSV or Parquet"),
     "old.xls": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 16, "is binary .*Save it as CSV"),
     "new.xlsx": (b"PK\x03\x04rest", "save a sheet as CSV"),
     "v1.feather": (b"FEA1rest", "does not look like arrow"),
@@ -348,17 +349,6 @@ def test_negative_weights(write):
         read_table(path, weights="w")
     with pytest.raises(CommandError, match="'w': 1 missing value"):
         read_table(write("b.csv", "x,w\n1,1\n2,\n"), weights="w")
-
-
-def test_decimal_commas_are_recognised(write):
-    text = "a;b\n1,5;3\n-2,5;4\n"
-    with pytest.raises(
-        CommandError, match=r"'a': text in all rows.*\nIf 1,5 .* add --decimal-comma"
-    ):
-        read_table(write("a.csv", text))
-    with pytest.raises(CommandError) as caught:
-        read_table(write("b.csv", text.replace("1,5", "one, two").replace("-2,5", "none")))
-    assert "--decimal-comma" not in str(caught.value)
 
 
 def test_dialects(write):
@@ -535,13 +525,6 @@ def test_names_nobody_can_type_are_not_part_of_the_advice(evomeans, name, tmp_pa
         assert len(told) < 5000
     assert "counts the rows; to leave it out: --exclude …" in noted.err
     assert "--exclude …" in refused.err
-
-
-def test_json_is_recognised(tmp_path):
-    path = tmp_path / "a.json"
-    path.write_text('[{"a": 1}]')
-    with pytest.raises(CommandError, match="is JSON; save it as CSV or Parquet"):
-        read_table(str(path))
 
 
 def test_a_column_that_makes_the_variance():

@@ -106,12 +106,10 @@ DOMINANT = 0.9
 """The share of the variance from which on a single column is pointed out."""
 
 
-def unusable(
-    defects: Mapping[str, Defect], contents: Contents, table: str, *, is_for_model: bool
-) -> str:
+def unusable(defects: Mapping[str, Defect], contents: Contents, *, is_for_model: bool) -> str:
     """Name the columns and the first rows, and what to do; a model cannot do without a column."""
     noun = "a column" if len(defects) == 1 else f"{len(defects):,} columns"
-    lines = [f"{table} has {noun} that k-means cannot use:"]
+    lines = [f"{contents.source.name} has {noun} that k-means cannot use:"]
     for name, defect in list(defects.items())[: 2 * SHOWN]:
         lines.append(f"  {quoted(name)}: {described(defect, contents)}")
     if len(defects) > 2 * SHOWN:

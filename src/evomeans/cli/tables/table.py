@@ -115,17 +115,16 @@ def read_table(
         raise CommandError(f"{source.name} has columns and no rows.")
     X = whole
     if X is None:
-        is_for_model = expected is not None
-        X = _matrix(frame, used, contents, source.name, missing is not None, is_for_model)
+        X = _matrix(frame, used, contents, missing is not None, expected is not None)
     blank = (f"{counted(n, 'blank line')} at the end left out",) if (n := contents.n_blank) else ()
-    counts = None if weights is None else _weights(frame, weights, contents, source.name)
+    counts = None if weights is None else _weights(frame, weights, contents)
     table = Table(
         name=source.name,
         format=source.format,
         X=np.ascontiguousarray(X),
         columns=used,
         named=contents.named,
-        ids=None if options.id is None else _ids(options.id, contents, source.name),
+        ids=None if options.id is None else _ids(options.id, contents),
         id_name=options.id,
         weights=counts,
         notes=(*blank, *suspicions(X, used)),
@@ -216,7 +215,6 @@ def _matrix(
     frame: pl.DataFrame,
     used: Sequence[str],
     contents: Contents,
-    table: str,
     keep_missing: bool,
     is_for_model: bool,
 ) -> NDArray[Any]:
@@ -225,7 +223,7 @@ def _matrix(
     }
     defects = {name: found for name, found in converted.items() if isinstance(found, Defect)}
     if defects:
-        raise CommandError(unusable(defects, contents, table, is_for_model=is_for_model))
+        raise CommandError(unusable(defects, contents, is_for_model=is_for_model))
     arrays = [array for array in converted.values() if not isinstance(array, Defect)]
     X = np.empty((len(arrays[0]), len(arrays)), np.result_type(*arrays))
     for j, array in enumerate(arrays):
@@ -233,24 +231,24 @@ def _matrix(
     return X
 
 
-def _weights(frame: pl.DataFrame, name: str, contents: Contents, table: str) -> NDArray[np.float64]:
+def _weights(frame: pl.DataFrame, name: str, contents: Contents) -> NDArray[np.float64]:
     weights = numbers_of(frame.get_column(name))
     if not isinstance(weights, Defect) and weights.min() < 0:
         bad = np.flatnonzero(weights < 0)
         weights = Defect("negative weights", tuple(bad[:ROWS].tolist()), quoted(weights[bad[0]]))
     if isinstance(weights, Defect):
-        where = described(weights, contents)
+        where, table = described(weights, contents), contents.source.name
         raise CommandError(f"{table} has weights that cannot be used, {quoted(name)}: {where}.")
     return weights.astype(np.float64, copy=False)
 
 
-def _ids(name: str, contents: Contents, table: str) -> pl.Series:
+def _ids(name: str, contents: Contents) -> pl.Series:
     """Return what names the rows as it is written; 00001 and 1e3 must not become numbers."""
     ids = contents.load([name], as_text=True).to_series()
     if ids.dtype.is_nested() or ids.dtype in (pl.Binary, pl.Object):
         raise CommandError(
-            f"{table} has ids that cannot be written, {quoted(name)}: values of type {ids.dtype}. "
-            "Name the rows by text, numbers or dates."
+            f"{contents.source.name} has ids that cannot be written, {quoted(name)}: values of "
+            f"type {ids.dtype}. Name the rows by text, numbers or dates."
         )
     return ids
 
