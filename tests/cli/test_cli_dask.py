@@ -103,15 +103,6 @@ def test_folders_that_predict_refuses(evomeans, table, folder, options, code, te
     assert text in result.err
 
 
-def test_what_the_help_says_of_folders(evomeans):
-    def words(command):
-        return " ".join(evomeans(command, "--help").out.replace("│", " ").split())
-
-    assert "With --engine dask also a folder of Parquet files" in words("fit")
-    assert "Also a folder of Parquet files" in words("predict")
-    assert "folder of Parquet" not in words("verify")
-
-
 def test_an_array_on_disk_and_a_table_in_memory(evomeans, table):
     table.select("a", "b").write_csv("table.csv")
     for name in ("X.npy", "table.csv"):

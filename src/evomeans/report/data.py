@@ -123,7 +123,6 @@ def _run(
         "n_clusters": k,
         "n_outliers": int(np.count_nonzero(model.labels_ < 0)),
         "n_offspring": int(getattr(model, "n_iter_", 0)),
-        "n_populations": int(history[-1].population) if history else 0,
         "seconds": float(history[-1].seconds) if len(history) else 0.0,
         "inertia": inertia,
         "first_inertia": float(history[0].inertia) if len(history) else None,

@@ -15,7 +15,7 @@ import pytest
 
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import TableOptions
-from evomeans.cli.tables.numbers import Standardization, scale_note
+from evomeans.cli.tables.numbers import scale_note
 from evomeans.cli.tables.table import (
     Table,
     centers_frame,
@@ -190,11 +190,6 @@ def test_wrong_choices(write, choice, text):
     """A column that is not there is a mistake in the command; near names are suggested."""
     with pytest.raises(UsageError, match=text):
         read_table(write("a.csv", CSV), TableOptions(**choice))
-
-
-def test_weights_that_are_not_there(write):
-    with pytest.raises(UsageError, match=r"--weights names a column .*'zzz'. It has 'height'"):
-        read_table(write("a.csv", CSV), TableOptions(columns=("height",)), weights="zzz")
 
 
 def test_columns_that_a_model_expects(write):
@@ -461,12 +456,6 @@ def test_names_that_are_taken():
     assert centers_frame(table(["cluster"]), np.ones((1, 1))).columns == ["cluster_", "cluster"]
     ids = table(ids=np.arange(3), id_name="cluster")
     assert labels_frame(ids, np.zeros(3, np.int32)).columns == ["cluster", "cluster_"]
-
-
-def test_centers_are_in_the_units_of_the_table():
-    scaled = table(standardization=Standardization((10.0, 0.0), (2.0, 5.0)))
-    frame = centers_frame(scaled, np.array([[0.0, 1.0], [1.0, -1.0]]))
-    assert frame.rows() == [(0, 10.0, 5.0), (1, 12.0, -5.0)]
 
 
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])
