@@ -127,7 +127,8 @@ def test_a_path_shows_a_curve_that_grows():
     assert (curves[-1][0], curves[-1][-1]) == ("█", "▁")
     shown = drawn(display)
     assert "k with a solution 2 of 6" in shown
-    assert "now k = 4, first sweep, from few clusters to many" in shown
+    assert "k with agreement 0 of 6" in shown
+    assert "now k = 4, first sweep, to larger k" in shown
 
 
 def test_a_proof_prints_its_bounds(capsys):

@@ -210,8 +210,8 @@ class SearchDisplay(Display):
 
 BARS = "▁▂▃▄▅▆▇█"
 DOING = {
-    "up": "first sweep, from few clusters to many",
-    "down": "second sweep, from many clusters to few",
+    "up": "first sweep, to larger k",
+    "down": "second sweep, to smaller k",
     "unite": "populations that disagreed",
     "grow": "what a smaller k taught",
     "merge": "what a larger k taught",
@@ -255,7 +255,7 @@ class PathDisplay(Display):
         last, (known, agreed, total) = self.last, self.counts(self.last)
         return [
             Row.counting("k with a solution", known, total),
-            Row.counting("k at which populations agree", agreed, total),
+            Row.counting("k with agreement", agreed, total),
             Row("now", f"k = {last.k}, {DOING.get(last.kind, last.kind)}"),
             Row("inertia", number_text(last.best)),
             Row("log inertia by k", self.curve()),
