@@ -52,7 +52,7 @@ class CountingSamples:
         """Say that the engine lacks an ability."""
         raise NotImplementedError(f"{type(self).__name__} has no answer to this.")
 
-    projected = means = subsample = seed = better_parts = _refuse
+    projected = means = subsample = seed = better_parts = unite = _refuse
 
     def round_size(self, n_clusters: int) -> int:
         """Make a whole batch in a round."""

@@ -433,6 +433,13 @@ class Engine(Protocol):
         if that is left to the search.
         """
 
+    def unite(self, starts: Sequence[FloatArray]) -> FloatArray:
+        """Merge what a few iterations of K-means come to from each of some starts.
+
+        Needs rounds that are smaller than ``batch``. An abandoned engine returns centres that it
+        has come to.
+        """
+
     def merge(
         self, centers: FloatArray, weights: FloatArray, k: int, stop: Integers | None = None
     ) -> tuple[FloatArray, FloatArray, Indices]:

@@ -19,7 +19,7 @@ import numpy as np
 from evomeans.engines.protocol import Ability, Engine, LocalSearch
 from evomeans.kernels import MOST_MATCHED_EXACTLY
 from evomeans.search.crossover import Crossing, merging_crossover, squares_between
-from evomeans.search.founding import Founding, KMeansPlusPlus
+from evomeans.search.founding import Founding, KMeansPlusPlus, MergedStarts, RandomSamples
 from evomeans.search.levels import SWAPPED_BELOW, wait_of_sampled
 from evomeans.search.population import Individual, PopulationRules
 from evomeans.search.settings import SearchSettings, Strategy
@@ -150,11 +150,15 @@ def plan(settings: SearchSettings, facts: Facts, n_clusters: int, spacing: float
         if one.needs <= abilities and size <= one.up_to and one.share > 0.0
     )
     if facts.has_small_rounds and n_clusters > MOST_MATCHED_EXACTLY:
-        # Random samples first: k-means++ takes longer and ends no lower. Merging takes the place of
-        # matching, which takes as long as a refinement or longer.
-        founding = founding[::-1]
-        merging = [one for one in crossovers if one.crossover is merging_crossover]
-        crossovers = tuple(replace(one, share=1.0) for one in merging) or crossovers
+        # Merging takes the place of matching, which takes as long as a refinement or longer, and of
+        # random samples, which make a poor early answer; k-means++ would delay it.
+        merging = tuple(one for one in crossovers if one.crossover is merging_crossover)
+        if merging:
+            crossovers = tuple(replace(one, share=1.0) for one in merging)
+            founding = tuple(
+                MergedStarts() if isinstance(one, RandomSamples) else one
+                for one in reversed(founding)
+            )
     planned = Plan(
         founding=founding,
         crossovers=crossovers,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evomeans.engines.protocol import Ability
+from evomeans.engines.protocol import Ability, Order
 from evomeans.kernels.ward import pnn_merge
 from evomeans.search import DEEP, PAPER, SearchSettings, solve
-from evomeans.search.founding import KMeansPlusPlus, RandomSamples
+from evomeans.search.founding import KMeansPlusPlus, MergedStarts, RandomSamples
 from evomeans.search.plan import Facts, plan
 from optional import require_torch
 
@@ -81,7 +81,7 @@ def test_merging_ends_when_the_engine_is_abandoned(engine_of) -> None:
 
 
 def test_the_first_answer_is_one_solution_and_populations_are_small(engine_of) -> None:
-    """From random samples; four others complete the population, and rounds of four are merged."""
+    """Of merged starts; four others complete the population, and rounds of four are merged."""
     engine = engine_of(overlapping(3000))
     rounds = []
     refine = engine.refine
@@ -89,8 +89,8 @@ def test_the_first_answer_is_one_solution_and_populations_are_small(engine_of) -
     settings = SearchSettings(strategy=DEEP, max_offspring=8)
     history = solve(engine, 600, settings, np.random.default_rng(0)).history
     assert rounds == [1, 4, 4, 4]
-    assert [one.made_by for one in history[:5]].count("random samples") == 3
-    assert history[0].made_by == "random samples"
+    assert [one.made_by for one in history[:5]].count("merged starts") == 3
+    assert history[0].made_by == "merged starts"
     assert {one.made_by for one in history[5:]} == {"merging"}
     assert max(one.population_size for one in history) <= 10
 
@@ -104,9 +104,23 @@ def test_what_is_fast_or_of_the_paper_is_searched_as_before() -> None:
     assert len(plan(paper, slow, 1000, 1.0).crossovers) == 1
     # Of few clusters, k-means++ begins.
     assert isinstance(plan(deep, slow, 100, 0.0).founding[0], KMeansPlusPlus)
-    assert isinstance(plan(deep, slow, 1000, 0.0).founding[0], RandomSamples)
+    assert isinstance(plan(deep, slow, 1000, 0.0).founding[0], MergedStarts)
     assert [one.share for one in plan(deep, slow, 1000, 1.0).crossovers] == [1.0]
     assert len(plan(deep, slow, 100, 1.0).crossovers) == 2
+
+
+def test_merged_starts_are_better_than_random_samples(engine_of) -> None:
+    """K-means from them ends lower than from either draw; an abandoned engine has centres too."""
+    X = overlapping(3000)
+    engine, rng = engine_of(X), np.random.default_rng(3)
+    draws = MergedStarts().draw(len(X), 100, rng)
+    starts = RandomSamples().place(engine, list(draws))
+    (united,) = MergedStarts().place(engine, [draws])
+    assert united.shape == (100, N_FEATURES)
+    inertias = [engine.refine([Order(one)])[0].inertia for one in (united, *starts)]
+    assert inertias[0] < 0.99 * min(inertias[1:])
+    engine.abandon(True)
+    np.testing.assert_array_equal(engine.unite(starts), starts[0])
 
 
 def test_seeds_come_from_all_clusters_and_the_best_candidate_is_taken(engine_of) -> None:

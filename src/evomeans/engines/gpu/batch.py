@@ -189,10 +189,13 @@ class Lloyd:
         self.ops.move(self.samples, self.batch, bound)
         self.ops.tally(self.batch)
 
-    def run(self, n_solutions: int) -> None:
-        """Iterate until the solutions that were activated stand still."""
+    def run(self, n_solutions: int, most: int = MAX_ITERATIONS) -> None:
+        """Iterate until the solutions that were activated stand still, at most so many times.
+
+        ``most`` is a multiple of the iterations that are queued together.
+        """
         if self.batch.on_cpu:
-            for _ in range(MAX_ITERATIONS):
+            for _ in range(most):
                 self.check()
                 self.iterate(n_solutions)
                 if not int(self.batch.n_active):
@@ -200,7 +203,7 @@ class Lloyd:
             return
         pending: deque[Reading] = deque()
         bound, done = n_solutions, 0
-        while done < MAX_ITERATIONS:
+        while done < most:
             self.check()
             self._enqueue(bound)
             done += ITERATIONS_AT_ONCE

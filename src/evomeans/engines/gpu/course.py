@@ -275,6 +275,13 @@ class BatchRefining:
         labels, inertia = self.assign(slot)
         return Level(inertia, np.bincount(labels, self.draw.weights, batch.k).astype(np.float64))
 
+    def advance(self, start: FloatArray, n_iter: int) -> tuple[Any, Any]:
+        """Return centres after some iterations of K-means, and the weights of their clusters."""
+        self.batch.load([start])
+        self._prepare([0])
+        self.lloyd.run(1, n_iter)
+        return self.batch.centers[0].clone(), self.batch.cluster_weights[0].clone()
+
     def assign(self, slot: int) -> tuple[NDArray[np.int32], float]:
         """Labels of the closest centres of one solution, and its inertia in the frame."""
         self._prepare([slot])

@@ -40,6 +40,8 @@ WORTH_A_DEVICE = 20_000_000
 # Products of samples, clusters and features that keep the device busy for milliseconds: more
 # solutions in a round would only delay the next parents. And the smallest round.
 PRODUCTS_OF_A_ROUND, SMALLEST_ROUND = 2**39, 4
+# Iterations of K-means before solutions are merged into the start of another one.
+ITERATIONS_OF_A_PART = 8
 # Rows from which on momentum pays: the host looks at the centres after every iteration then, which
 # takes as long as an iteration on fewer rows.
 MANY_ROWS_ON_DEVICE = 500_000
@@ -218,6 +220,26 @@ class GpuEngine(PlainKMeans):
             quantiles = torch.tensor(np.stack(draws), device=self.device)
             chosen = Seeding(near, quantiles).run(self.check_abandoned)
             return list(rows[chosen].cpu().numpy())
+
+    def unite(self, starts: Sequence[FloatArray]) -> FloatArray:
+        """Merge what a few iterations of K-means come to from each of some starts."""
+        while True:
+            try:
+                with self._on_this_device():
+                    return self._unite(starts)
+            except torch.OutOfMemoryError as error:
+                self._shrink(error)
+
+    def _unite(self, starts: Sequence[FloatArray]) -> FloatArray:
+        refining = self._refining_of(len(starts[0]))
+        try:
+            parts = [refining.advance(start, ITERATIONS_OF_A_PART) for start in starts]
+            centers, weights = (torch.cat(each) for each in zip(*parts, strict=True))
+            merged, _, _ = merge_many(centers, weights, len(starts[0]), self.check_abandoned)
+        except Abandoned:
+            return refining.batch.read_centers(1)[0]
+        found: FloatArray = merged.cpu().numpy()
+        return found
 
     def merge(
         self, centers: FloatArray, weights: FloatArray, k: int, stop: Integers | None = None
