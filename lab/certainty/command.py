@@ -9,9 +9,9 @@ The commands, in the order in which they are needed:
 
 Run ``python -m lab certainty collect --half development --seeds 6``, the same with ``--half report
 --first-seed 3000``, and the latter with ``--fast``; it takes two hours of CPU time, which
-``--processes`` divides. Then ``long`` for both, ``fit`` and ``report``. ``--paths`` does the same for HGMeansPath,
-after the searches, whose best values it is judged by. Data sets are looked up as in
-docs/laboratory/data.md. The best known value of a problem is the lowest that any of these searches
+``--processes`` divides. Then ``long`` for both, ``fit`` and ``report``. ``--paths`` does the same
+for HGMeansPath, after the searches, whose best values it is judged by. Data sets are looked up as
+in docs/laboratory/data.md. The best known value of a problem is the lowest that any of these searches
 has found, or the one of ``python -m lab best_known``.
 """
 
@@ -118,7 +118,9 @@ def print_fitted(fitted: Fitted, prefix: str = "") -> None:
 def parse_arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser = parser_for("certainty", __doc__)
     parser.add_argument("task", choices=("collect", LONG, "fit", "report"))
-    parser.add_argument("--half", choices=list(HALVES), default=DEVELOPMENT, help="for collect and long")
+    parser.add_argument(
+        "--half", choices=list(HALVES), default=DEVELOPMENT, help="for collect and long"
+    )
     parser.add_argument("--fast", action="store_true", help="HGMeans.fast")
     parser.add_argument("--paths", action="store_true", help="HGMeansPath, per k")
     parser.add_argument("--seeds", type=int, default=3)

@@ -18,7 +18,7 @@ Search = Sequence[Moment]
 
 # More starts and more waiting must not make a search less certain, nor a late best more.
 FREE = ((None, None), (0.0, None), (None, 0.0), (0.0, None))
-# Of searches that ended when three starts agreed, 96.2 % were right on the 136 problems of this half.
+# Of searches that ended when three starts agreed, 96.2 % were right on this half's 136 problems.
 # On the 39 problems of `lab whole_runs` these were 96.9 %, and on 33 others 86 %: 94.7 % on average
 # over all 208. So the odds are lower by this, because some of the values that are best known here
 # are not the best, and because other people's problems are harder.
