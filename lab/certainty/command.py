@@ -11,8 +11,8 @@ Run ``python -m lab certainty collect --half development --seeds 6``, the same w
 --first-seed 3000``, and the latter with ``--fast``; it takes two hours of CPU time, which
 ``--processes`` divides. Then ``long`` for both, ``fit`` and ``report``. ``--paths`` does the same
 for HGMeansPath, after the searches, whose best values it is judged by. Data sets are looked up as
-in docs/laboratory/data.md. The best known value of a problem is the lowest that any of these searches
-has found, or the one of ``python -m lab best_known``.
+in docs/laboratory/data.md. The best known value of a problem is the lowest that any of these
+searches has found, or the one of ``python -m lab best_known``.
 """
 
 from __future__ import annotations
@@ -53,9 +53,7 @@ def best_values(searches: Sequence[Sequence[Found]]) -> dict[str, float]:
     return best
 
 
-def collect(
-    half: str, setting: str, seeds: Sequence[int], folder: Path, processes: int
-) -> None:
+def collect(half: str, setting: str, seeds: Sequence[int], folder: Path, processes: int) -> None:
     """Trace all searches that the file does not have yet."""
     path = file_of(half, folder)
     done = {(s[0].problem, s[0].setting, s[0].seed) for s in read_searches(path)}
