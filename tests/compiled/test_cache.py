@@ -17,7 +17,7 @@ from numba.core import event
 
 from compilations import Compilations
 from evomeans.compiled import cache
-from evomeans.compiled.cache import PACKAGE, exclusive, source_digest
+from evomeans.compiled.cache import exclusive, source_digest
 from evomeans.compiled.jit import jit
 
 KERNEL = """
@@ -144,19 +144,6 @@ def test_the_digest_covers_another_package_and_what_it_takes_from_this_one(
     assert seen == {"other/folder/kernel.py", "other/beside.py", "ours/near.py", "ours/far.py"}
 
 
-def test_machine_code_of_the_cpu_engine_depends_on_what_it_inlines() -> None:
-    """The closure of the main kernel holds constants and helpers from other floors."""
-    seen, pending = set(), [PACKAGE / "engines" / "cpu" / "refine.py"]
-    while pending:
-        file = pending.pop()
-        if file not in seen:
-            seen.add(file)
-            pending.extend(cache._imported(file))
-    names = {file.name for file in seen}
-    assert {"refine.py", "assignment.py", "rules.py", "vectors.py", "jit.py"} <= names
-    assert "hgmeans.py" not in names
-
-
 def test_the_lock_lets_one_process_in_at_a_time(tmp_path) -> None:
     held = (
         "import sys, time\nfrom pathlib import Path\n"
@@ -251,15 +238,6 @@ def test_a_file_that_cannot_be_unpickled_is_compiled_again(kept) -> None:
     with pytest.warns(RuntimeWarning, match="no_such_module"):
         assert compilations_of_double() == ["double", "double"]
     assert compilations_of_double() == []
-
-
-def test_a_folder_in_place_of_a_file_is_no_more_than_two_warnings(kept) -> None:
-    for file in kept:
-        file.unlink()
-        file.mkdir()
-    with pytest.warns(RuntimeWarning) as seen:
-        assert compilations_of_double() == ["double", "double"]
-    assert ["cannot be read" in str(one.message) for one in seen].count(True) == 1
 
 
 def test_a_removed_folder_is_made_again(kept) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import pickle
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 
 from evomeans.compiled.bundle import bundle
@@ -48,10 +46,12 @@ def test_a_kernel_that_a_kernel_calls_is_not_emitted(monkeypatch) -> None:
     assert whole.library._compiled_object is not None
 
 
-def test_it_can_be_called_from_python_all_the_same() -> None:
-    """Then it is compiled for itself."""
-    assert square(3.0) == 9.0
-    assert square.overloads
+by_size = jit(choose=lambda x: square if str(x) == "float64" else None)(lambda x: x)
+
+
+def test_a_kernel_with_variants_is_called_by_kernels_only() -> None:
+    with pytest.raises(TypeError, match="called by other kernels only"):
+        by_size(1.0)
 
 
 class Plain(NamedTuple):
@@ -117,54 +117,6 @@ def test_a_kernel_can_be_called_by_its_address() -> None:
     assert outer.numbers.tolist() == [0, 0]
     run_at(fill.address(outer, 5), outer, 5)
     assert outer.numbers.tolist() == [5, 6]
-
-
-@jit
-def extremes(values: NDArray[Any], whole: int, out: NDArray[np.float64]) -> None:
-    out[0] = max(values[0], values[1])
-    out[1] = min(values[0], values[1])
-    out[2] = max(whole, values[0], 2.5)
-    out[3] = min(np.int32(whole), whole + 1)
-    out[4] = int(values[0]) + int(whole)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("values", [[1.5, -7.25], [-7.25, 1.5], [3.0, 3.0]])
-def test_builtin_functions_are_those_of_python(dtype, values) -> None:
-    """For numbers of one type and of several."""
-    given, out = np.array(values, dtype), np.empty(5)
-    extremes(given, 4, out)
-    a, b = values
-    assert out.tolist() == [max(a, b), min(a, b), max(4, a, 2.5), 4, int(a) + 4]
-
-
-def test_what_is_not_a_number_never_replaces_one() -> None:
-    """As in Python: the first argument stays unless another one is larger or smaller."""
-    out = np.empty(5)
-    extremes(np.array([1.0, math.nan]), 0, out)
-    assert out[:2].tolist() == [1.0, 1.0]
-
-
-@jit
-def copy_elements(
-    source: NDArray[Any], target: NDArray[Any], i: int, j: np.uint8, shape: NDArray[np.int64]
-) -> None:
-    target[i, j] = source[i, j]
-    target[-1, 0] = source[0, -1]
-    target[i][1] = source[i][1]
-    shape[0], shape[1] = source.shape
-
-
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("dtype", [np.float64, np.int32])
-def test_elements_of_arrays_are_those_of_numpy(order, dtype) -> None:
-    """Negative indices, indices of several types, rows, other orders, and conversions."""
-    source = np.asarray(np.arange(12).reshape(3, 4), dtype, order=order)
-    target, expected, shape = np.zeros((3, 4), np.float32), np.zeros((3, 4)), np.zeros(2, int)
-    copy_elements(source, target, -2, np.uint8(3), shape)
-    expected[-2, 3], expected[-1, 0], expected[-2, 1] = source[-2, 3], source[0, -1], source[-2, 1]
-    assert_array_equal(target, expected)
-    assert shape.tolist() == [3, 4]
 
 
 @jit(inline=False)

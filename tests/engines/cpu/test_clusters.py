@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import NamedTuple
 
 import numpy as np
@@ -15,20 +14,16 @@ from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.cpu.layout import count_tiles
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.cpu.swaps.lists import (
-    ARRIVING,
     CHANGED,
     FRESH,
     GROUP,
-    LEAVING,
     MOVED,
     WAITING,
     Clusters,
     UndoLog,
     add_fresh,
     fill,
-    next_waiting,
     refresh_squares,
-    remember,
 )
 from evomeans.engines.cpu.swaps.moves import (
     LARGE_CLUSTER,
@@ -39,7 +34,6 @@ from evomeans.engines.cpu.swaps.moves import (
     leave,
     may_leave,
     move_samples,
-    retrace,
     take_back,
 )
 from evomeans.engines.cpu.swaps.search import (
@@ -51,7 +45,6 @@ from evomeans.engines.cpu.swaps.search import (
     list_fresh,
     swap,
 )
-from evomeans.engines.cpu.threads import ABANDONED
 from evomeans.engines.protocol import Order
 from oracles import squared_distances
 from problems import make_samples, make_weights
@@ -215,22 +208,6 @@ def test_filled_clusters_are_what_the_labels_say(dtype, weighted, data) -> None:
     assert_closed(case.undo)
 
 
-@settings(max_examples=10)
-@given(st.data())
-def test_filling_again_leaves_nothing_of_what_was_before(dtype, weighted, data) -> None:
-    case = data.draw(cases(dtype, weighted))
-    before = everything(case.clusters)
-    labels = case.clusters.labels.copy()
-    totals, centers = case.clusters.weights.copy(), case.clusters.centers.copy()
-    for i, target in wanted_moves(data.draw, case):
-        move(case, i, target)
-    keep_changes(case.samples, case.clusters, case.undo)
-    tiles = np.zeros((count_tiles(len(labels)), WIDTH), np.uint16)
-    tiles.ravel()[: len(labels)] = labels
-    fill(case.samples, case.clusters, case.undo, tiles, centers, totals)
-    assert everything(case.clusters) == before
-
-
 # ---- changed a sample at a time --------------------------------------------------------------
 
 
@@ -273,26 +250,6 @@ def test_what_is_taken_back_has_never_been(dtype, weighted, data) -> None:
 
 @settings(max_examples=40)
 @given(st.data())
-def test_the_last_moves_can_be_undone_alone(dtype, weighted, data) -> None:
-    """Everything is as after the first ones; and then these can be undone as well."""
-    case = data.draw(cases(dtype, weighted))
-    before = everything(case.clusters)
-    for i, target in wanted_moves(data.draw, case):
-        move(case, i, target)
-    moved, labels = int(case.undo.numbers[MOVED]), case.clusters.labels.copy()
-    for i, target in wanted_moves(data.draw, case):
-        move(case, i, target)
-    retrace(case.samples, case.clusters, case.undo, moved)
-    assert_array_equal(case.clusters.labels, labels)
-    assert_consistent(case)
-    assert (case.undo.numbers[MOVED], case.undo.numbers[WAITING]) == (moved, 0)
-    take_back(case.samples, case.clusters, case.undo)
-    assert everything(case.clusters) == before
-    assert_closed(case.undo)
-
-
-@settings(max_examples=40)
-@given(st.data())
 def test_swaps_that_follow_another_lower_what_it_left_and_can_be_taken_back(
     dtype, weighted, data
 ) -> None:
@@ -308,20 +265,6 @@ def test_swaps_that_follow_another_lower_what_it_left_and_can_be_taken_back(
         assert followed == pytest.approx(case.costs.sum() - total, rel=1e-9, abs=1e-9 * total)
     take_back(samples, clusters, undo)
     assert everything(clusters) == before
-
-
-def test_followers_leave_room_in_the_log() -> None:
-    """One that has no room for the samples of two clusters is not begun."""
-    case = filled(np.arange(60.0)[:, None] ** 2, None, 6, np.random.default_rng(0))
-    samples, clusters, undo = case.samples, case.clusters, case.undo
-    undo.random[0] = 5
-    change = swap(samples, clusters, undo, choose_cluster(clusters, undo, ANYWHERE), ANYWHERE)
-    written = int(undo.numbers[MOVED])
-    short = undo._replace(
-        samples=undo.samples[: written + 50], origins=undo.origins[: written + 50]
-    )
-    assert follow_up(samples, clusters, short, change) == change
-    assert undo.numbers[MOVED] == written
 
 
 def test_fresh_clusters_are_those_that_moved_since_the_start() -> None:
@@ -448,23 +391,6 @@ def test_a_swap_that_moves_too_many_samples_is_given_up_and_taken_back() -> None
     assert_closed(short)
 
 
-@settings(max_examples=25)
-@given(st.data())
-def test_move_factors_tell_how_much_farther_a_sample_may_go(dtype, data) -> None:
-    """Of equal weights: exactly those gain by a move that are near enough to the other centre."""
-    case = data.draw(cases(dtype, weighted=False))
-    for i, target in wanted_moves(data.draw, case):
-        move(case, i, target)
-    clusters = case.clusters
-    squares = squared_distances(case.rows, clusters.centers)
-    sizes, own = clusters.sizes, clusters.labels
-    for i in np.flatnonzero(sizes[own] > 1):
-        saved = squares[i, own[i]] * sizes[own[i]] / (sizes[own[i]] - 1.0)
-        gains = squares[i] * sizes / (sizes + 1.0) < saved * (1.0 - 1e-9)
-        limit = clusters.move_factors[LEAVING, own[i]] * clusters.move_factors[ARRIVING]
-        assert_array_equal(gains, squares[i] < limit * squares[i, own[i]] * (1.0 - 1e-9))
-
-
 # ---- who may leave, and who waits ------------------------------------------------------------
 
 
@@ -476,39 +402,3 @@ def test_a_sample_stays_if_nothing_would_be_left_of_its_cluster() -> None:
     assert may_leave(clusters, 1, 1.0)
     assert may_leave(clusters, 2, 1.0)
     assert not may_leave(clusters, 2, 1e12)
-
-
-@given(st.lists(st.one_of(st.none(), st.integers(0, 4)), max_size=60))
-def test_clusters_wait_in_a_queue_each_at_most_once(orders) -> None:
-    """None takes the first out of the queue, a number puts that cluster in."""
-    case = filled(np.arange(10.0)[:, None], None, 5, np.random.default_rng(0))
-    clusters, undo, queue, changed = case.clusters, case.undo, deque(), []
-    for order in orders:
-        if order is not None:
-            remember(case.samples, clusters, undo, order)
-            if order not in queue:
-                queue.append(order)
-            if order not in changed:
-                changed.append(order)
-        elif queue:
-            assert next_waiting(undo) == queue.popleft()
-        assert undo.numbers[WAITING] == len(queue)
-        assert set(np.flatnonzero(undo.is_waiting)) == set(queue)
-    assert undo.changed[: undo.numbers[CHANGED]].tolist() == changed
-    take_back(case.samples, clusters, undo)
-    assert_closed(undo)
-
-
-def test_a_swap_of_an_abandoned_refinement_is_given_up_and_taken_back() -> None:
-    rng = np.random.default_rng(0)
-    case = filled(make_samples("normal", 200, 2, np.float64, rng), None, 6, rng)
-    samples, clusters, undo = case.samples, case.clusters, case.undo
-    before = everything(clusters)
-    change = dissolve(samples, clusters, undo, 0, find_neighbours(samples, clusters, undo, 0))
-    undo.group[0], undo.numbers[GROUP] = members(clusters, 1)[0], 1
-    change += begin_cluster(samples, clusters, undo, 0)
-    undo.barrier[ABANDONED] = 1
-    assert move_samples(samples, clusters, undo, change) == np.inf
-    take_back(samples, clusters, undo)
-    assert everything(clusters) == before
-    assert_closed(undo)

@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 
-from evomeans.engines import Order, create_engine, nearest
+from evomeans.engines import Order, create_engine
 from evomeans.engines.cpu import engine as module
 from evomeans.engines.cpu import samples
-from evomeans.engines.frame import Frame
 from evomeans.engines.sampling import Drawing
 
 
@@ -27,22 +26,6 @@ def problem(n: int = 3_000, dtype=np.float64):
 
 def is_in_order(engine) -> bool:
     return engine._deferred.samples is not None
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_the_closest_centres_of_rows_as_they_are(monkeypatch, dtype, n_jobs) -> None:
-    monkeypatch.setattr(nearest, "FEWEST", 7)
-    monkeypatch.setattr(nearest, "MOST", 700)
-    _, X, centers = problem(2_000, dtype)
-    frame = Frame.around(X)
-    centers = frame.encode(X[:5].astype(np.float64))
-    labels = nearest.labels(X, centers, frame, n_jobs)
-    squares = nearest.squares(X, labels, centers, frame, n_jobs)
-    rows = frame.encode(X).astype(np.float64)
-    expected = ((rows[:, None] - centers) ** 2).sum(axis=2)
-    assert_array_equal(labels, expected.argmin(axis=1))
-    assert_allclose(squares, expected.min(axis=1), rtol=1e-12, atol=1e-30)
 
 
 def test_labels_are_the_same_before_and_after_rows_are_in_order() -> None:

@@ -92,17 +92,6 @@ def test_states_stay_true_over_generations(dtype, kind, n, d, k) -> None:
     assert_family_true(CpuEngine(X), Problem(X, None, k, "samples", n), X, 12)
 
 
-@pytest.mark.parametrize("kind", ["specks", "integers", "duplicates", "needle"])
-def test_states_stay_true_where_centres_are_hard_to_tell_apart(dtype, weighted, kind) -> None:
-    """Twenty problems of one or a few tiles each, with about as many clusters as places."""
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        n, d, k = int(rng.integers(40, 300)), int(rng.integers(1, 6)), int(rng.integers(5, 30))
-        X = make_awkward(kind, n, d, dtype, rng)
-        weights = make_weights(n, rng) if weighted else None
-        assert_family_true(CpuEngine(X, weights), Problem(X, weights, k, "samples", seed), X, 4)
-
-
 @pytest.mark.parametrize("where", ["one point", "far away"])
 def test_states_are_true_after_repairs_of_empty_clusters(dtype, weighted, where) -> None:
     """All clusters but one begin empty, with and without a parent; the gaps outlast the repairs."""
@@ -118,16 +107,6 @@ def test_states_are_true_after_repairs_of_empty_clusters(dtype, weighted, where)
         again = Order(start.centers, rng.random(), rng.random(), parent=first.handle)
         (second,) = engine.refine([again])
         assert_true_state(engine, X, second.handle.solution.state, second.centers)
-
-
-def test_states_are_true_where_there_are_fewer_places_than_clusters(dtype, weighted) -> None:
-    """Empty clusters stay, and centres are put onto samples in the end."""
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(4, 2)).astype(dtype)[rng.integers(0, 4, 300)]
-    weights = make_weights(300, rng) if weighted else None
-    engine = CpuEngine(X, weights)
-    problem = Problem(X, weights, 6, "samples", 2)
-    assert_family_true(engine, problem, X, 5)
 
 
 @pytest.mark.usefixtures("eager_threads")
@@ -293,16 +272,6 @@ def assert_scores_within_their_error(
         assert (np.abs(computed - exact[tile]) <= float(samples.roundoff) * extent**2).all()
 
 
-def test_the_radius_of_a_tile_reaches_its_farthest_sample(dtype) -> None:
-    for kind in ("normal", "offset", "outliers", "needle"):
-        X = make_samples(kind, 500, 3, dtype, np.random.default_rng(0))
-        engine = CpuEngine(X)
-        for tile, radius in enumerate(engine.samples.radii):
-            inside = engine.samples.rows[tile * WIDTH : (tile + 1) * WIDTH].astype(float)
-            distances = np.linalg.norm(inside - engine.samples.middles[tile], axis=1)
-            assert distances.max() <= radius <= distances.max() * 1.00001
-
-
 @pytest.mark.parametrize("d", [1, 2, 7, 40, 200])
 @pytest.mark.parametrize("offset", [0.0, 1e4])
 def test_scores_are_as_good_as_they_are_said_to_be(dtype, d, offset) -> None:
@@ -315,18 +284,6 @@ def test_scores_are_as_good_as_they_are_said_to_be(dtype, d, offset) -> None:
     centers = np.concatenate([near, near + 1e-6, near + 0.3 * rng.normal(size=near.shape), far])
     assert_scores_within_their_error(engine, X, centers)
     assert_scores_within_their_error(engine, X, centers[:1])
-
-
-@pytest.mark.parametrize("kind", [*KINDS, "specks"])
-def test_scores_are_as_good_as_they_are_said_to_be_in_the_frame(dtype, kind) -> None:
-    for seed in range(5):
-        rng = np.random.default_rng(seed)
-        d = int(rng.integers(1, 30))
-        X = make_awkward(kind, 150, d, dtype, rng)
-        engine = CpuEngine(X)
-        drawn = engine.samples_at(rng.random(9))
-        centers = np.concatenate([drawn, drawn[:4] * (1.0 + 1e-7), rng.normal(size=(4, d))])
-        assert_scores_within_their_error(engine, X, centers)
 
 
 @pytest.mark.parametrize("step", [1, 6])

@@ -37,7 +37,7 @@ def test_kernels_are_named_only_where_they_are_wanted() -> None:
     workspace = CpuEngine(np.random.default_rng(0).normal(size=(50, 2)))._workspace(4)
     workspace._instructed(Move(), Order())
     (plain,) = workspace._instructions.record.copy()
-    workspace._instructed(Move(leads=True, moves=True, swaps=True), Order())
+    workspace._instructed(Move(leads=True, moves=True, tries_swaps=True), Order())
     (full,) = workspace._instructions.record
     assert [plain[name] for name in ("lead", "move", "swap")] == [0, 0, 0]
     assert all(full[name] for name in ("assign", "lead", "move", "swap"))

@@ -11,7 +11,6 @@ from numpy.testing import assert_array_equal
 from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.bounds import PAD
 from evomeans.engines.cpu.simd import (
-    EVERY_LANE,
     WIDTH,
     bits_float,
     first_lane,
@@ -23,7 +22,6 @@ from evomeans.engines.cpu.simd import (
     lower,
     lowest,
     multiply_add,
-    repeat,
     root,
     store,
     unequal,
@@ -88,18 +86,6 @@ def test_unsigned_integers_become_the_same_numbers(dtype) -> None:
     out = np.empty((4, WIDTH), np.float32)
     copy_rows(integers, out)
     assert_array_equal(out[::-1].astype(np.int64), integers.astype(np.int64))
-
-
-@jit
-def fill_row(out, number):
-    store(out, 0, repeat(number))
-
-
-@pytest.mark.parametrize("number", [0.0, -1.5, 0.1, 1e30, -1e-30])
-def test_a_repeated_number_is_in_all_lanes(dtype, number) -> None:
-    out = np.empty((1, WIDTH), np.float32)
-    fill_row(out, dtype(number))
-    assert_array_equal(out, np.full((1, WIDTH), number, np.float32))
 
 
 # ---- arithmetic ----------------------------------------------------------------------------------
@@ -176,13 +162,6 @@ def test_choices_and_masks_compare_lane_by_lane(four) -> None:
     choose(four, out, masks)
     assert_array_equal(out, [np.where(a < b, x, y), np.where(a == b, x, y)])
     assert_array_equal(masks, [mask(a < b), mask(a != b), 0])
-
-
-def test_a_mask_of_all_lanes_has_every_bit() -> None:
-    four = np.tile(np.arange(4, dtype=np.float32)[:, None], WIDTH)
-    out, masks = np.empty((2, WIDTH), np.float32), np.empty(3, np.uint64)
-    choose(four, out, masks)
-    assert_array_equal(masks, [EVERY_LANE, EVERY_LANE, 0])
 
 
 @jit

@@ -9,7 +9,7 @@ import pytest
 
 from evomeans.engines import Order
 from evomeans.engines.cpu.engine import CpuEngine
-from evomeans.engines.cpu.layout import Solution, State
+from evomeans.engines.cpu.layout import Solution
 from evomeans.engines.cpu.memory import KeptSolution, Memory
 from evomeans.engines.cpu.simd import WIDTH
 
@@ -19,11 +19,6 @@ def kept_solution(memory: Memory, n: int = 10, k: int = 3) -> KeptSolution:
 
 
 SIZE = Solution.allocate(10, 3, 1).nbytes
-
-
-@pytest.mark.parametrize("k", [1, 10, 50, 200])
-def test_a_state_takes_at_most_twenty_bytes_per_sample(k) -> None:
-    assert State.allocate(100_000, k).nbytes <= 20 * 100_000
 
 
 def test_the_least_recently_used_is_forgotten_first() -> None:

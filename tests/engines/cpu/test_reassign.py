@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from evomeans.engines import Refinement
-from evomeans.engines.cpu.assignment import find_lowest
 from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.cpu.kernels import Move
-from evomeans.engines.cpu.layout import BEST, CLOSEST, ENDLESS, SECOND, Solution, aligned
-from evomeans.engines.cpu.simd import WIDTH
+from evomeans.engines.cpu.layout import Solution
 from evomeans.engines.frame import Frame
 from oracles import FloatArray, assert_true_state, in_frame, squared_distances, squares_in_tiles
 from problems import KINDS, Problem, make_samples, make_weights
@@ -82,19 +80,6 @@ def test_states_are_true_after_moves_of_all_kinds(dtype, seed, kind, n, d) -> No
         assert_true_state(engine, X, known.state, known.centers)
 
 
-def test_what_was_known_is_left_as_it_was(dtype) -> None:
-    """A parent's state serves all its children."""
-    rng = np.random.default_rng(0)
-    X = make_samples("normal", 500, 3, dtype, rng)
-    engine = CpuEngine(X)
-    mother = founder(engine, Problem(X, None, 7, "samples", 0))
-    known = mother.handle.solution
-    before = [array.copy() for array in known.state]
-    reassigned(engine, known, moved(known.centers, rng))
-    for array, copy in zip(known.state, before, strict=True):
-        assert_array_equal(array, copy)
-
-
 def test_sums_follow_the_labels_however_samples_moved(dtype, weighted) -> None:
     """After twenty moves they are those of a fresh assignment to the last bit, and NumPy's."""
     rng = np.random.default_rng(1)
@@ -130,22 +115,6 @@ def test_labels_that_need_more_than_sixteen_bits() -> None:
     assert_array_equal(labels, squared_distances(in_frame(engine.frame, X), centers).argmin(axis=1))
 
 
-@settings(phases=[Phase.explicit, Phase.generate])
-@given(st.integers(0, 2**16))
-def test_the_two_lowest_scores_and_the_first_that_has_the_lowest_are_found(seed) -> None:
-    """With repeated scores, and with one centre only: then the second lowest is far away."""
-    rng = np.random.default_rng(seed)
-    count = int(rng.integers(1, 9))
-    scores, lanes = aligned((9, WIDTH), np.float32), aligned((3, WIDTH), np.float32)
-    scores[:] = rng.choice([-1.0, 0.5, 0.75, 2.0, 3.0, 7.0], size=(9, WIDTH))
-    chosen = np.sort(rng.choice(1000, 9, replace=False)).astype(np.int32)
-    find_lowest(scores, chosen, count, lanes)
-    lowest = np.sort(np.append(scores[:count], np.full((1, WIDTH), ENDLESS), axis=0), axis=0)
-    assert_array_equal(lanes[BEST], lowest[0])
-    assert_array_equal(lanes[SECOND], lowest[1])
-    assert_array_equal(lanes[CLOSEST], chosen[scores[:count].argmin(axis=0)])
-
-
 # ---- ties ------------------------------------------------------------------------------------
 
 
@@ -176,20 +145,6 @@ def test_exact_ties_go_to_the_lowest_index_whatever_was_known(dtype, d) -> None:
     assert ties > 150
 
 
-@pytest.mark.parametrize("d", [1, 3, 20])
-@pytest.mark.parametrize("order", [1, -1])
-def test_points_between_two_centres_go_to_the_first(dtype, d, order) -> None:
-    """Mirror images of each other, at a distance that is no round number."""
-    rng = np.random.default_rng(d)
-    X = rng.normal(size=(200, d)).astype(dtype)
-    X[:, 0] = 0.0
-    engine = CpuEngine(X, frame=plain_frame(d))
-    centers = np.tile(rng.normal(size=d), (2, 1))
-    centers[:, 0] = 0.7, -0.7
-    labels, _ = engine.assign(centers[::order].copy())
-    assert_array_equal(labels, np.zeros(200))
-
-
 def test_copies_of_a_centre_win_nothing(dtype, weighted) -> None:
     """Of equal centres the first has all samples, also if it comes to stand there later."""
     rng = np.random.default_rng(3)
@@ -205,23 +160,6 @@ def test_copies_of_a_centre_win_nothing(dtype, weighted) -> None:
             child = reassigned(engine, known, target)
             assert_lowest_of_the_closest(engine, X, child)
             assert i == j or not (child.state.labels == max(i, j)).any()
-
-
-@pytest.mark.parametrize("nearer", [1e-5, 1e-7, 1e-9, 1e-12])
-@pytest.mark.parametrize("d", [1, 3, 20])
-def test_close_calls_are_decided_as_in_double_precision(dtype, d, nearer) -> None:
-    """Samples a little to the left or right of where two centres are equally far."""
-    rng = np.random.default_rng(d)
-    X = (0.3 * rng.normal(size=(300, d))).astype(dtype)
-    X[:, 0] = nearer * rng.choice([-1.0, 1.0], 300)
-    engine = CpuEngine(X, frame=plain_frame(d))
-    centers = np.zeros((5, d))
-    centers[:, 0] = -1.0, 1.0, 30.0, -1.5, 40.0
-    expected = np.where(X[:, 0] < 0.0, 0, 1)
-    labels, _ = engine.assign(centers)
-    assert_array_equal(labels, expected)
-    labels, _ = engine.assign(centers[[1, 0, 2, 3, 4]])
-    assert_array_equal(labels, 1 - expected)
 
 
 @pytest.mark.parametrize("outlier", [1e6, 1e12, 1e18, 1e24, 1e30])
@@ -243,19 +181,6 @@ def test_samples_far_outside_of_the_frame_are_refused() -> None:
     """The kernels' constants for far and nowhere would mean nothing there."""
     with pytest.raises(ValueError, match="outside of the frame"):
         CpuEngine(np.array([[0.0], [1e9]]), frame=Frame(np.zeros(1), 0))
-
-
-@pytest.mark.parametrize("scale", [1e3, 1e6])
-def test_samples_find_the_closest_of_centres_that_are_all_far_away(dtype, scale) -> None:
-    """As far as starts may be: nothing in the kernels takes them for no centres at all."""
-    rng = np.random.default_rng(5)
-    X = rng.normal(size=(300, 3)).astype(dtype)
-    centers = rng.uniform(-scale, scale, size=(4, 3))
-    engine = CpuEngine(X)
-    labels, inertia = engine.assign(centers)
-    squares = squared_distances(in_frame(engine.frame, X), centers)
-    assert_array_equal(labels, squares.argmin(axis=1))
-    assert_allclose(inertia, engine.frame.inertia_in_data_units(squares.min(axis=1).sum()))
 
 
 def test_moves_too_small_for_single_precision_are_moves() -> None:

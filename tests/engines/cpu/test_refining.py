@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
 
 from evomeans.engines.cpu import CpuEngine
-from evomeans.engines.cpu.course import Refining, is_common_end
-from evomeans.engines.cpu.workspace import Outcome, Workspace
+from evomeans.engines.cpu.course import Refining
+from evomeans.engines.cpu.workspace import Workspace
 from evomeans.engines.protocol import LocalSearch, Order, Refinement
 
 DEEP = LocalSearch(single_moves=True, swaps=6)
@@ -70,14 +69,6 @@ def test_refinements_are_given_up_at_the_same_step(share, monkeypatch) -> None:
         assert one.n_iter == other.n_iter
 
 
-@pytest.mark.parametrize("kind", [np.asarray, csr_array, np.asfortranarray])
-def test_kernels_are_looked_up_once_and_keep_no_samples(kind) -> None:
-    one, two = (CpuEngine(kind(SAMPLES["clusters"]))._workspace(4) for _ in range(2))
-    assert one._kernels is two._kernels
-    arguments = one._kernels.arguments.values()
-    assert all(given is not one.samples for call in arguments for given in call)
-
-
 def test_swaps_that_seem_to_end_higher_are_repeated_step_by_step(monkeypatch) -> None:
     """What the kernel has done is not trusted then; the course decides, by the same values."""
     X = SAMPLES["clusters"]
@@ -93,18 +84,3 @@ def test_swaps_that_seem_to_end_higher_are_repeated_step_by_step(monkeypatch) ->
     assert repeated
     assert deep.n_iter == expected.n_iter
     np.testing.assert_array_equal(deep.centers, expected.centers)
-
-
-@pytest.mark.parametrize(
-    ("outcome", "expected"),
-    [
-        (Outcome(9.0, 4, -1, 0.0, 0, 0), True),
-        (Outcome(9.0, 4, 2, 9.5, 0, 0), True),
-        (Outcome(9.0, 4, 2, 8.5, 0, 0), False),
-        (Outcome(9.0, 4, -1, 0.0, 1, 0), False),
-        (Outcome(0.0, 4, -1, 0.0, 0, 0), False),
-    ],
-    ids=["no swaps", "swaps that pay", "swaps that do not", "an empty cluster", "on samples"],
-)
-def test_ends_at_which_there_is_nothing_left_to_do(outcome, expected) -> None:
-    assert is_common_end(outcome, total_weight=3.0) == expected

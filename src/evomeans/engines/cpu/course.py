@@ -144,23 +144,17 @@ class Refining:
         self._inherited = self.known
         self._go_to(self.start.centers)
 
-    def _go_to(
-        self,
-        centers: FloatArray | None,
-        removed: int = -1,
-        placed: int = -1,
-        quantile: float = 0.0,
-    ) -> None:
-        """Plan the next move of the centres; None lets them stay."""
-        self._target, self._removed = centers, removed
-        self._placed, self._quantile = placed, quantile
+    def _go_to(self, centers: FloatArray | None, **relocation: Any) -> None:
+        """Plan the next move of the centres, None lets them stay, and what is relocated then."""
+        self._target, self._relocation = centers, relocation
 
     def _relocate(self, removed: int, alpha: float, quantile: float) -> None:
         """Choose the sample at once if that needs no distances; else leave it to the kernel."""
-        if self._removed >= 0:
+        if self._relocation:
             self._move(steps=0)
         target = self.workspace.positions if self._target is None else self._target
-        self._go_to(target, removed, *choose_place(self.workspace, self.draw, alpha, quantile))
+        placed, uniform = choose_place(self.workspace, self.draw, alpha, quantile)
+        self._go_to(target, gone=removed, placed=placed, uniform=uniform)
 
     def _move(self, steps: int, *, leads: bool = False, swaps: bool = False) -> Level:
         """Move the centres as planned, run K-means, and let what is wanted follow."""
@@ -170,15 +164,13 @@ class Refining:
             self.found,
             self.workspace.positions if self._target is None else self._target,
             Move(
-                self._inherited is not None,
-                self._removed,
-                self._placed,
-                self._quantile,
-                steps,
-                least_of(local_search, self.start.least_explained),
-                leads,
-                local_search.single_moves and steps > 0,
-                swaps,
+                inherit=self._inherited is not None,
+                steps=steps,
+                least=least_of(local_search, self.start.least_explained),
+                leads=leads,
+                moves=local_search.single_moves and steps > 0,
+                tries_swaps=swaps,
+                **self._relocation,
             ),
             self.start,
         )

@@ -195,9 +195,11 @@ class CpuEngine(Abandonable, CountingSamples):
                 least=least_of(local_search, order.least_explained),
                 leads=local_search.momentum,
                 moves=local_search.single_moves,
-                swaps=local_search.swaps > 0 and n_clusters > 1,
+                tries_swaps=local_search.swaps > 0 and n_clusters > 1,
+                tries_parts=Way.PARTS in ways,
+                way=ways[-1],
             )
-            workspace.breed(one, other, found, ways, move, order)
+            workspace.breed(one, other, found, move, order)
         finally:
             memory.take_back(first, one)
             memory.take_back(second, other)

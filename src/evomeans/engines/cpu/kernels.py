@@ -46,30 +46,11 @@ from evomeans.kernels.vectors import smallest_size
 
 # ---- what a refinement is to do, as kernels read it ----------------------------------------------
 
-# One record with all numbers of an order and of its local search, by their names. So a new number
-# is a field there, and a kernel that reads it.
+# One record with all numbers of a move, an order and its local search, by their names. So a new
+# number is a field there, and a kernel that reads it.
 TYPES = {"int": np.int64, "float": np.float64, "bool": np.bool_}
 OF_ORDER = [(one.name, TYPES[str(one.type)]) for one in fields(Order) if one.type in TYPES]
 OF_SEARCH = [(one.name, TYPES[str(one.type)]) for one in fields(LocalSearch) if one.type in TYPES]
-RECORD = np.dtype(
-    [
-        ("inherit", np.bool_),
-        ("gone", np.int64),
-        ("placed", np.int64),
-        ("uniform", np.float64),
-        ("steps", np.int64),
-        ("least", np.float64),
-        ("assign", np.int64),
-        ("lead", np.int64),
-        ("move", np.int64),
-        ("swap", np.int64),
-        ("tries_parts", np.bool_),
-        ("way", np.int64),
-        *OF_ORDER,
-        *OF_SEARCH,
-    ],
-    align=True,
-)
 numbers_of = attrgetter(
     *(name for name, _ in OF_ORDER), *(f"local_search.{name}" for name, _ in OF_SEARCH)
 )
@@ -91,8 +72,9 @@ class Move(NamedTuple):
       the inertia is computed.
     * ``least``: what the centres have to explain in the end. Where that is hopeless, the refinement
       is given up, and the inertia is infinite. 0 for anything. Only with momentum.
-    * ``leads``, ``moves`` and ``swaps``: whether there is momentum, and whether single moves and
-      swaps follow.
+    * ``leads``, ``moves`` and ``tries_swaps``: whether there is momentum, and whether single moves
+      and swaps follow.
+    * ``tries_parts`` and ``way``: how parents are crossed.
     """
 
     inherit: bool = False
@@ -103,20 +85,28 @@ class Move(NamedTuple):
     least: float = 0.0
     leads: bool = False
     moves: bool = False
-    swaps: bool = False
+    tries_swaps: bool = False
+    tries_parts: bool = False
+    way: int = 0
+
+
+ADDRESSES = ("assign", "lead", "move", "swap")
+OF_MOVE = [(name, TYPES[type(one).__name__]) for name, one in Move._field_defaults.items()]
+RECORD = np.dtype(
+    [*OF_MOVE, *((name, np.int64) for name in ADDRESSES), *OF_ORDER, *OF_SEARCH], align=True
+)
 
 
 @bundle
 class Instructions(NamedTuple):
-    """``record`` (1,): the numbers of a :class:`Move` and of an order.
+    """``record`` (1,): the numbers of a :class:`Move` and of an order, and addresses of kernels.
 
-    In place of ``leads``, ``moves`` and ``swaps`` it has the addresses of kernels, 0 for none:
-    ``lead`` (:func:`~evomeans.engines.cpu.acceleration.lead`), ``move``
+    An address is 0 for a kernel that is not wanted: ``lead``
+    (:func:`~evomeans.engines.cpu.acceleration.lead`), ``move``
     (:func:`~evomeans.engines.cpu.hartigan.move_singles`) and ``swap``
     (:func:`~evomeans.engines.cpu.swaps.search.try_swaps`). Many searches do not make single moves,
     and would compile them for nothing if they were a part of the kernel. ``assign`` is that of
     :func:`~evomeans.engines.cpu.assignment.reassign`: two kernels can be compiled at the same time.
-    ``tries_parts`` and ``way`` say how parents are crossed.
     """
 
     record: NDArray[Any]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -111,29 +110,19 @@ class Workspace:
             *self._instructed(move, order),
         )
 
-    def _instructed(
-        self, move: Move, order: Order, tries_parts: bool = False, way: int = 0
-    ) -> tuple[Any, ...]:
+    def _instructed(self, move: Move, order: Order) -> tuple[Any, ...]:
         """Write the instructions, and return the addresses of all that they need."""
         kernels, (_, centers, scratch) = self._kernels, self._addresses
-        inherit, gone, placed, uniform, steps, least, leads, moves, swaps = move
         self._instructions.record[0] = (
-            inherit,
-            gone,
-            placed,
-            uniform,
-            steps,
-            least,
+            *move,
             kernels.address(reassign),
-            kernels.address(lead) if leads else 0,
-            kernels.address(move_singles) if moves else 0,
-            kernels.address(try_swaps) if swaps else 0,
-            tries_parts,
-            way,
+            kernels.address(lead) if move.leads else 0,
+            kernels.address(move_singles) if move.moves else 0,
+            kernels.address(try_swaps) if move.tries_swaps else 0,
             *numbers_of(order),
         )
-        swapping = self._swap_addresses if swaps else (0, 0)
-        momentum = address_of(self._momentum) if leads else 0
+        swapping = self._swap_addresses if move.tries_swaps else (0, 0)
+        momentum = address_of(self._momentum) if move.leads else 0
         return centers, scratch, *swapping, momentum, address_of(self._instructions)
 
     def swap(self, state: State, count: int, seed: float) -> bool:
@@ -151,14 +140,12 @@ class Workspace:
         first: Solution,
         second: Solution,
         found: Solution,
-        ways: Sequence[Way],
         move: Move,
         order: Order,
     ) -> None:
         """Make an offspring; see :func:`~evomeans.engines.cpu.offspring.make_offspring`."""
         self._offspring_arrays.coins[:] = order.numbers
-        tries_parts, way = Way.PARTS in ways, ways[-1]
-        *shared, instructions = self._instructed(move, order, tries_parts, way)
+        *shared, instructions = self._instructed(move, order)
         self.team.run_alone(
             self._kernels.entry(make_offspring),
             self._addresses[0],
@@ -166,7 +153,7 @@ class Workspace:
             address_of(second),
             address_of(found),
             *shared,
-            self._offspring_arrays_for(tries_parts, way),
+            self._offspring_arrays_for(move.tries_parts, move.way),
             instructions,
         )
 
