@@ -11,7 +11,8 @@ Files in the order to read them:
 5. ``assignment.py``: one assignment, from bounds to labels.
 6. ``sums.py``: exact cluster sums.
 7. ``threads.py``: how threads share the tiles and meet.
-8. ``seeding.py``: distances to the closest centre, draws by distance, k-means++.
+8. ``seeding.py``, ``rounds.py``: distances to the closest centre, draws by distance, k-means++, and
+   what takes its place where it would take long.
 9. ``refine.py``, ``acceleration.py``: a whole refinement in one kernel, with momentum.
 10. ``hartigan.py``: moves of single samples.
 11. ``swaps/``: swaps of centres, followed locally.
