@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,7 +11,7 @@ from numpy.testing import assert_array_equal
 from scipy.stats import chi2
 
 from evomeans.engines import Order, create_engine
-from evomeans.engines.cpu.rounds import sum_up
+from evomeans.engines.cpu.rounds import near_labels, near_steps, sum_up
 from evomeans.engines.frame import Frame
 from oracles import in_frame, squared_distances
 from problems import KINDS, make_samples, make_weights, paired
@@ -175,7 +177,7 @@ def test_points_of_rounds_weigh_as_much_as_the_samples_and_have_their_mean(dtype
     X = make_samples("blobs", 3000, 20, dtype, rng)
     weights = make_weights(3000, rng) if weighted else None
     own = np.ones(3000) if weights is None else weights
-    engine, (points, totals) = rounds_of(X, weights, 40)
+    engine, (points, totals, _) = rounds_of(X, weights, 40)
     assert 40 < len(points) < 160
     assert (totals > 0.0).all()
     assert totals.sum() == pytest.approx(own.sum())
@@ -224,3 +226,61 @@ def test_rounds_among_few_different_samples_draw_these(monkeypatch) -> None:
     centers = engine.seed(np.random.default_rng(1).random((10, 3)))
     assert len(centers) == 10
     assert np.isfinite(centers).all()
+
+
+CLOUDS = np.random.default_rng(9).normal(size=(6000, 160))
+CLOUDS += np.random.default_rng(8).normal(size=(60, 160))[np.arange(6000) % 60]
+
+
+@paired
+def test_quick_seeds_do_not_depend_on_threads(dtype, weighted, monkeypatch) -> None:
+    monkeypatch.setattr("evomeans.engines.cpu.rounds.AT_ONCE", 200_000)
+    weights = make_weights(6000, np.random.default_rng(1)) if weighted else None
+    X, quantiles = CLOUDS.astype(dtype), np.random.default_rng(2).random((70, 5))
+    one, two = (
+        create_engine("cpu", X, weights, n_jobs=n_jobs).quick_seed(quantiles) for n_jobs in (1, 3)
+    )
+    assert_array_equal(one, two)
+
+
+def test_quick_seeds_are_means_of_clusters() -> None:
+    """They cost little more than a fixed point of K-means; random rows cost far more."""
+    engine = create_engine("cpu", CLOUDS, None)
+    rng = np.random.default_rng(2)
+    centers = engine.quick_seed(rng.random((60, 6)))
+    cost = engine.assign(centers)[1]
+    (fixed,) = engine.refine([Order(centers)])
+    assert fixed.inertia <= cost < 1.01 * fixed.inertia
+    assert engine.assign(engine.samples_at(rng.random(60)))[1] > 1.3 * cost
+
+
+def test_near_labels_are_exact_if_all_centres_are_near() -> None:
+    engine = create_engine("cpu", CLOUDS, None)
+    centers = engine.samples_at(np.random.default_rng(3).random(40))
+    expected, _ = engine.assign(centers)
+    labels = np.zeros(6000, np.int32)
+    found = near_labels(CLOUDS, engine.frame, centers, labels, 2, lambda: False)
+    assert_array_equal(found, expected)
+
+
+def test_steps_that_are_over_leave_the_centres() -> None:
+    engine = create_engine("cpu", CLOUDS, None)
+    centers = engine.samples_at(np.random.default_rng(3).random(40))
+    given = CLOUDS, None, engine.frame, centers, np.zeros(6000, np.int32)
+    assert_array_equal(near_steps(*given, 1, lambda: True), centers)
+    assert not (near_steps(*given, 1, lambda: False) == centers).all()
+
+
+def test_quick_seeding_of_an_abandoned_engine_has_samples() -> None:
+    engine = create_engine("cpu", CLOUDS, None)
+    engine.abandon(True)
+    centers = engine.quick_seed(np.random.default_rng(1).random((30, 3)))
+    assert len(np.unique(centers, axis=0)) == 30
+
+
+def test_quick_seeding_is_expected_where_greedy_seeding_takes_long(monkeypatch) -> None:
+    engine = create_engine("cpu", CLOUDS, None)
+    assert engine.quick_looks(100, 6) == math.inf
+    monkeypatch.setattr("evomeans.engines.cpu.engine.MANY_PRODUCTS", 1)
+    assert 0.0 < engine.quick_looks(300, 7) < engine.quick_looks(100, 6) < math.inf
+    assert create_engine("cpu", CLOUDS[:100], None).quick_looks(100, 6) == math.inf

@@ -27,7 +27,8 @@ from evomeans.engines.reference import ReferenceEngine
 from evomeans.engines.workers import Workers
 from evomeans.path.search import find_mean
 from evomeans.search import DEEP, PAPER, SearchSettings, StopReason, genetic, solve, stopping
-from evomeans.search.stopping import DeferredInterrupt
+from evomeans.search.founding import KMeansPlusPlus, QuickSeeding, QuickStart
+from evomeans.search.stopping import DeferredInterrupt, Timing
 from evomeans.storage.checkpoint import Checkpoint
 from fakes import ScriptedClock, ScriptedEngine
 
@@ -358,3 +359,22 @@ def test_the_mean_of_all_samples_needs_no_order(monkeypatch) -> None:
     outcome = find_mean(engine, DeferredInterrupt(), 0.01)
     assert_allclose(engine.frame.decode(outcome.solutions[0].centers), [MANY.mean(axis=0)])
     assert outcome.solutions[0].inertia == pytest.approx(((MANY - MANY.mean(axis=0)) ** 2).sum())
+
+
+@pytest.mark.parametrize(
+    ("looks", "kind"), [(2.0, QuickSeeding), (5.0, QuickStart), (np.inf, QuickStart)]
+)
+def test_large_samples_have_a_quick_seeding_if_there_is_time_for_it(looks, kind) -> None:
+    """Labels take 0.3 s, so there are 2.3 looks left for everything else."""
+    engine, settings = SlowToLabel(0.3), replace(DEEP_SHORT, max_time=1.0)
+    engine.quick_looks = lambda n_clusters, n_trials: looks
+    timing = Timing(engine, 5, settings.max_time, engine.clock, 0.0, DeferredInterrupt())
+    assert isinstance(timing.in_time(KMeansPlusPlus(greedy=True)), kind)
+
+
+def test_a_search_may_begin_with_a_quick_seeding() -> None:
+    engine, settings = SlowToLabel(0.3), replace(DEEP_SHORT, max_time=1.0)
+    engine.quick_looks = lambda n_clusters, n_trials: 1.0
+    found = solve(engine, 5, settings, np.random.default_rng(0), clock=engine.clock)
+    assert found.history[0].made_by == "quick start"
+    assert is_complete(found, engine)

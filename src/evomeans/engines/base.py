@@ -52,7 +52,11 @@ class CountingSamples:
         """Say that the engine lacks an ability."""
         raise NotImplementedError(f"{type(self).__name__} has no answer to this.")
 
-    projected = means = subsample = seed = better_parts = unite = _refuse
+    projected = means = subsample = seed = quick_seed = better_parts = unite = _refuse
+
+    def quick_looks(self, n_clusters: int, n_trials: int) -> float:
+        """Have no quick seeding."""
+        return math.inf
 
     def round_size(self, n_clusters: int) -> int:
         """Make a whole batch in a round."""

@@ -380,6 +380,15 @@ class Engine(Protocol):
         An abandoned engine does so as well: it takes less time than a look at all samples.
         """
 
+    def quick_looks(self, n_clusters: int, n_trials: int) -> float:
+        """How many times as long as labels of all samples :meth:`quick_seed` takes.
+
+        Infinite if there is none, or if greedy k-means++ with so many candidates takes no longer.
+        """
+
+    def quick_seed(self, quantiles: FloatArray) -> FloatArray:
+        """Return centres for which there is no time for :meth:`seed`, from the same numbers."""
+
     def workers(self, n_clusters: int, most: int) -> Sequence[Engine]:
         """Return engines over the same samples for up to ``most`` refinements at a time.
 

@@ -159,6 +159,18 @@ class MergedStarts:
 
 
 @dataclass(frozen=True)
+class QuickSeeding(KMeansPlusPlus):
+    """What an engine has for large samples where there is no time for greedy k-means++."""
+
+    greedy: bool = True
+    name: ClassVar[str] = "quick start"
+
+    def place(self, engine: Engine, draws: Sequence[FloatArray]) -> list[FloatArray]:
+        """Let the engine seed."""
+        return [engine.quick_seed(quantiles) for quantiles in draws]
+
+
+@dataclass(frozen=True)
 class QuickStart:
     """K-means on some of the samples, drawn by their weight: for a first answer in little time.
 

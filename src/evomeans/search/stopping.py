@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from evomeans.engines.protocol import Ability, Engine
 from evomeans.search.certainty import level_of_cheap
-from evomeans.search.founding import Founding, KMeansPlusPlus, quick_start
+from evomeans.search.founding import Founding, KMeansPlusPlus, QuickSeeding, quick_start
 from evomeans.search.history import History
 from evomeans.search.population import Individual
 from evomeans.search.settings import MOST_AGREEING, SearchSettings
@@ -208,8 +208,13 @@ class Timing:
         if founding.n_trials(self.n_clusters) * look <= PLACING * max(left, 0.0):
             return founding
         least = LEAST_SHARE_OF_TIME * max_time + LEAST_SECONDS
-        seconds = max(QUICK * left if left >= A_START * look else left, least)
         self._is_quick, self._overdue_at = True, self.seconds + least
+        n_trials = KMeansPlusPlus(greedy=True).n_trials(self.n_clusters)
+        if self.engine.quick_looks(self.n_clusters, n_trials) * look <= left:
+            # K-means gets what is left, if anything is.
+            self._hurries_at = self.seconds + left
+            return QuickSeeding()
+        seconds = max(QUICK * left if left >= A_START * look else left, least)
         self._hurries_at = self.seconds + seconds
         return quick_start(self.engine, self.n_clusters, seconds / look)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from copy import copy
@@ -23,7 +24,7 @@ from evomeans.engines.cpu.memory import Memory
 from evomeans.engines.cpu.offspring import NO_CHILD
 from evomeans.engines.cpu.order import WIDE
 from evomeans.engines.cpu.projection import cluster_means, project
-from evomeans.engines.cpu.rounds import PER_CLUSTER, sum_up
+from evomeans.engines.cpu.rounds import PER_CLUSTER, near_steps, quick_looks, sum_up
 from evomeans.engines.cpu.samples import (
     DeferredSamples,
     can_move_singles,
@@ -261,7 +262,7 @@ class CpuEngine(Abandonable, CountingSamples):
         trials = np.ascontiguousarray(quantiles.reshape(len(quantiles), -1))
         chosen = np.full(len(trials), -1, np.int64)
         try:
-            if self._seeds_in_rounds(trials):
+            if self._seeds_in_rounds(*trials.shape):
                 return self._seed_in_rounds(trials)
             workspace = self._workspace(len(trials))
             workspace.seed(trials, chosen)
@@ -271,30 +272,55 @@ class CpuEngine(Abandonable, CountingSamples):
             return self._seed_soon(trials[:, 0], chosen)
         return workspace.positions
 
-    def _seeds_in_rounds(self, trials: FloatArray) -> bool:
-        is_greedy = trials.shape[1] > 1 and not is_sparse(self._source)
-        n_products = self.n_samples * self.n_features * trials.size
-        n_points = PER_CLUSTER * len(trials)
+    def quick_looks(self, n_clusters: int, n_trials: int) -> float:
+        """Estimate the time of :meth:`quick_seed` in looks; infinite for small problems."""
+        if not self._seeds_in_rounds(n_clusters, n_trials):
+            return math.inf
+        return quick_looks(self.n_samples, self.n_features, n_clusters, self._n_compared)
+
+    def quick_seed(self, quantiles: FloatArray) -> FloatArray:
+        """Centres that a quick seeding in rounds comes to before the engine is abandoned."""
+        try:
+            return self._seed_in_rounds(quantiles, is_quick=True)
+        except Abandoned:
+            return self._seed_soon(quantiles[:, 0], np.full(len(quantiles), -1, np.int64))
+
+    @property
+    def _n_compared(self) -> int:
+        """Leading directions in which a quick seeding compares samples, 0 for all features."""
+        return self.n_directions[-1] if self.n_directions else 0
+
+    def _seeds_in_rounds(self, n_clusters: int, n_trials: int) -> bool:
+        is_greedy = n_trials > 1 and not is_sparse(self._source)
+        n_products = self.n_samples * self.n_features * n_clusters * n_trials
+        n_points = PER_CLUSTER * n_clusters
         is_long = n_products >= MANY_PRODUCTS and self.n_samples >= ROWS_PER_POINT * n_points
         return is_greedy and is_long and len(self._draw.counted) >= ROWS_PER_POINT * n_points
 
-    def _seed_in_rounds(self, trials: FloatArray) -> FloatArray:
+    def _seed_in_rounds(self, trials: FloatArray, *, is_quick: bool = False) -> FloatArray:
         """Seed and refine among points that stand for all samples."""
         k, rng = len(trials), np.random.default_rng(int(trials[0, 0] * 2.0**53))
-        given = self._source, self.weights, self.frame, k, rng, self.n_jobs, self.check_abandoned
-        means, weights = sum_up(*given)
-        if len(means) < k:
+        X, n_jobs, compared = self._source, self.n_jobs, None
+        if is_quick and self._n_compared:
+            rows = project(X, self.frame, self._n_compared, n_jobs, self.check_abandoned)
+            compared = rows, frame_for(rows, None, n_jobs)
+        shared = X, self.weights, self.frame
+        seeds = sum_up(*shared, k, rng, n_jobs, self.check_abandoned, compared)
+        if len(seeds.points) < k:
             # The samples have hardly more different rows than there are clusters.
-            rows = self._draw.distinct_rows(trials[:, 0])
-            return self.rows(rows)
-        points = self.frame.decode(means).astype(self.dtype)
-        self._points = CpuEngine(points, weights, n_jobs=self.n_jobs, frame=self.frame)
+            return self.rows(self._draw.distinct_rows(trials[:, 0]))
+        points = self.frame.decode(seeds.points).astype(self.dtype)
+        self._points = CpuEngine(points, seeds.weights, n_jobs=n_jobs, frame=self.frame)
         try:
             # It may have been abandoned meanwhile.
             self._points.abandon(self.is_abandoned)
-            return self._points.refine([Order(self._points.seed(trials))])[0].centers
+            centers = self._points.refine([Order(self._points.seed(trials))])[0].centers
         finally:
             self._points = None
+        if not is_quick:
+            return centers
+        labels = nearest.labels(points, centers, self.frame, n_jobs)[seeds.labels]
+        return near_steps(*shared, centers, labels, n_jobs, lambda: self.is_abandoned)
 
     def _seed_soon(self, quantiles: FloatArray, chosen: NDArray[np.int64]) -> FloatArray:
         """Complete the places of samples that became centres by samples drawn by weight."""
