@@ -22,6 +22,7 @@ from evomeans import (
     TrimmedHGMeans,
 )
 from tests.fuzz import running
+from tests.fuzz.tampering import FLOATS
 
 NAME = "tests.fuzz.arrays"
 SEARCH: dict[str, Any] = {"random_state": 0, "max_offspring": 10, "max_time": 5.0}
@@ -37,30 +38,10 @@ ESTIMATORS: tuple[Any, ...] = (
     HGMeansPath((2, 3), random_state=0, max_offspring=10, max_time=5.0),
     ExactKMeans(2, max_time=0.3),
 )
-VALUES = (
-    *(np.nan, np.inf, -np.inf, 1e308, -1e308, 1e200, 1e153, 1e100, 1e38, 1e-38, 1e-160, 5e-324),
-    *(0.0, -0.0, -1.0, 2.0**53),
-)
 ODD: tuple[Any, ...] = (
-    *(
-        None,
-        True,
-        False,
-        -1,
-        0,
-        1,
-        2,
-        2.5,
-        10**30,
-        -(10**30),
-        np.nan,
-        np.inf,
-        -np.inf,
-        1e-300,
-        1e300,
-    ),
-    *("", "x", "balanced", b"x", [], [1, 2, 3], (2, 3), {}, object(), np.int8(3), np.float32(2)),
-    *(np.array([1, 2, 3]), np.array([[1.0]]), np.array("x"), 2**63, lambda *_: 1.0, 1j),
+    *(None, True, False, -1, 0, 1, 2, 2.5, 10**30, -(10**30), np.nan, np.inf, -np.inf, 1e-300),
+    *(1e300, "", "x", "balanced", b"x", [], [1, 2, 3], (2, 3), {}, object(), np.int8(3), 2**63),
+    *(np.float32(2), np.array([1, 2, 3]), np.array([[1.0]]), np.array("x"), lambda *_: 1.0, 1j),
 )
 
 
@@ -118,8 +99,8 @@ def hostile(good: Any, rng: np.random.Generator) -> Any:
     changes: tuple[Callable[[], Any], ...] = (
         lambda: with_values(X, rng),
         lambda: with_values(X, rng),
-        lambda: X * float(rng.choice(VALUES)),
-        lambda: X + float(rng.choice(VALUES)),
+        lambda: X * float(rng.choice(FLOATS)),
+        lambda: X + float(rng.choice(FLOATS)),
         lambda: X.astype(rng.choice(["f2", ">f8", "i1", "u8", "?", "O", "U8", "c16", "g"])),
         lambda: X[:0],
         lambda: X[:, :0],
@@ -147,7 +128,7 @@ def hostile(good: Any, rng: np.random.Generator) -> Any:
 def with_values(X: Any, rng: np.random.Generator) -> Any:
     X = X.copy()
     for _ in range(int(rng.integers(1, 6))):
-        value = rng.choice(VALUES)
+        value = rng.choice(FLOATS)
         match rng.integers(3):
             case 0:
                 X[rng.integers(len(X)), rng.integers(X.shape[1])] = value
@@ -177,7 +158,7 @@ def hostile_sparse(good: Any, rng: np.random.Generator) -> Any:
                 case 2:
                     X.data = X.data[:-1]
                 case 3:
-                    X.data = X.data * float(rng.choice(VALUES))
+                    X.data = X.data * float(rng.choice(FLOATS))
                 case 4:
                     X.indices = X.indices.astype(np.int64) + 2**40
                 case 5:
@@ -193,9 +174,9 @@ def hostile_weights(rng: np.random.Generator) -> Any:
     weights = rng.random(24)
     match rng.integers(6):
         case 0:
-            weights[rng.integers(24)] = rng.choice(VALUES)
+            weights[rng.integers(24)] = rng.choice(FLOATS)
         case 1:
-            weights = np.full(24, rng.choice(VALUES))
+            weights = np.full(24, rng.choice(FLOATS))
         case 2:
             weights = np.exp(rng.normal(size=24) * 100)
         case 3:
@@ -213,12 +194,12 @@ def hostile_links(rng: np.random.Generator) -> dict[str, Any]:
         case 0:
             pairs[0, rng.integers(2)] = rng.choice([-1, 24, 1e18, 0.5, np.nan, np.inf])
         case 1:
-            penalties = rng.choice([v for v in VALUES if v > 0], size=len(pairs))
+            penalties = rng.choice([v for v in FLOATS if v > 0], size=len(pairs))
             pairs = np.column_stack([pairs, penalties])
         case 2:
             return {"must_link": ODD[rng.integers(len(ODD))], "cannot_link": pairs}
         case 3:
-            pairs = np.column_stack([pairs, np.full(len(pairs), rng.choice(VALUES))])
+            pairs = np.column_stack([pairs, np.full(len(pairs), rng.choice(FLOATS))])
     return {str(rng.choice(["must_link", "cannot_link"])): pairs}
 
 

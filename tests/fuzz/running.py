@@ -19,6 +19,7 @@ import contextlib
 import faulthandler
 import importlib
 import json
+import math
 import os
 import select
 import signal
@@ -31,6 +32,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 import numpy as np
@@ -90,21 +92,16 @@ def run(
 ) -> Report:
     """Run the cases of a module, as many as told or as fit into the time.
 
-    Parameters
-    ----------
-    name : str
-        The module, which has a function ``case``.
-    seed : int
-        Of all random numbers.
-    n_cases : int, optional
-        Cases to run; without, ``seconds`` decides.
-    seconds : float, optional
-        No case begins after this time.
-    processes : int
-        How many cases run at the same time.
+    No case begins after so many ``seconds``; ``processes`` is how many run at the same time.
     """
     began = time.monotonic()
-    numbers = _numbers(n_cases, None if seconds is None else began + seconds)
+    if n_cases is None and seconds is None:
+        raise ValueError("Say how many cases to run, or for how many seconds.")
+    deadline = math.inf if seconds is None else began + seconds
+    # Threads share it, which generators do not allow.
+    numbers = takewhile(
+        lambda _: time.monotonic() < deadline, range(sys.maxsize if n_cases is None else n_cases)
+    )
     with ThreadPoolExecutor(processes) as pool:
         workers = [pool.submit(_work, name, seed, numbers) for _ in range(processes)]
         outcomes = [outcome for worker in workers for outcome in worker.result()]
@@ -119,29 +116,6 @@ def run(
         tuple(sorted(findings, key=lambda one: one.number)),
         time.monotonic() - began,
     )
-
-
-class _Numbers:
-    """Numbers of cases from 0 on; threads share it, and ``next`` of a generator would not do."""
-
-    def __init__(self, count: int | None, deadline: float | None) -> None:
-        self.count, self.deadline = count, deadline
-        self.numbers = iter(range(sys.maxsize if count is None else count))
-
-    def __iter__(self) -> Iterator[int]:
-        return self
-
-    def __next__(self) -> int:
-        if self.deadline is not None and time.monotonic() >= self.deadline:
-            raise StopIteration
-        # Atomic: the iterator of a range is C code.
-        return next(self.numbers)
-
-
-def _numbers(n_cases: int | None, deadline: float | None) -> Iterator[int]:
-    if n_cases is None and deadline is None:
-        raise ValueError("Say how many cases to run, or for how many seconds.")
-    return _Numbers(n_cases, deadline)
 
 
 def _work(name: str, seed: int, numbers: Iterator[int]) -> list[str | Finding]:
