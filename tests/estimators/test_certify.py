@@ -14,8 +14,6 @@ from scipy.sparse import csr_matrix
 import evomeans
 from evomeans.exact.cases import InvalidProofError
 from evomeans.search import StopReason
-from evomeans.storage.archive import write_archive
-from evomeans.storage.certificate_file import FORMAT, KINDS, certificate_to_meta
 from optional import require_torch
 
 
@@ -101,65 +99,6 @@ def test_a_better_clustering_is_returned_and_taken(X, certificate) -> None:
     assert found.upper_bound == pytest.approx(certificate.upper_bound, rel=1e-6)
     assert model.inertia_ == pytest.approx(best, rel=1e-9)
     assert model.certificate_ is found
-
-
-@pytest.mark.parametrize("method", ["relaxation", "plane", "separation", "parts"])
-def test_a_certificate_survives_its_file(X, certificate, tmp_path, method) -> None:
-    path = tmp_path / "proof.evomeans"
-    proven = evomeans.certify(X, certificate.labels, method=method, max_time=5)
-    assert proven.method == method
-    evomeans.save_certificate(proven, path)
-    loaded = evomeans.load_certificate(path)
-    assert str(loaded) == str(proven)
-    assert loaded.verify(X) == proven.lower_bound
-    assert np.array_equal(loaded.labels, proven.labels)
-
-
-def test_a_proof_in_the_plane_with_cases_survives_its_file(tmp_path) -> None:
-    """Prices alone do not prove this one: it is split."""
-    X = np.random.default_rng(17).integers(0, 6, size=(30, 2)).astype(float)
-    proven = evomeans.ExactKMeans(5, random_state=0).fit(X).certificate_
-    assert proven.method == "plane"
-    assert proven.n_nodes > 1
-    assert proven.is_optimal
-    path = tmp_path / "proof.evomeans"
-    evomeans.save_certificate(proven, path)
-    assert evomeans.load_certificate(path).verify(X) == proven.lower_bound
-
-
-def test_prices_in_a_file_of_the_first_version_are_read(X, certificate, tmp_path) -> None:
-    """Prices of all points were the whole proof."""
-    proven = evomeans.certify(X, certificate.labels, method="plane")
-    (step,) = proven.proof.steps
-    arrays = {
-        "kinds": np.array([KINDS.index(type(proven.proof))]),
-        "plane_prices": step.multipliers,
-    }
-    arrays |= {name: np.zeros(0, np.int64) for name in ("step_counts", "separated_labels")}
-    arrays["labels"] = proven.labels
-    path = tmp_path / "proof.evomeans"
-    write_archive(path, FORMAT, 1, certificate_to_meta(proven), arrays)
-    assert evomeans.load_certificate(path).verify(X) == proven.lower_bound
-
-
-def test_a_proof_of_other_samples_is_refused(X, certificate) -> None:
-    moved = X.copy()
-    moved[0] = X[1] + 0.01
-    with pytest.raises(InvalidProofError, match="The labels of the certificate have the inertia"):
-        certificate.verify(0.5 * X)
-    with pytest.raises(InvalidProofError, match="The labels of the certificate have the inertia"):
-        certificate.verify(moved)
-    with pytest.raises(InvalidProofError, match="one for 28 samples, and X has 27"):
-        certificate.verify(X[:-1])
-
-
-def test_a_damaged_file_is_refused(certificate, tmp_path) -> None:
-    path = tmp_path / "proof.evomeans"
-    evomeans.save_certificate(certificate, path)
-    content = bytearray(path.read_bytes())
-    path.write_bytes(content[: len(content) // 2])
-    with pytest.raises(evomeans.CertificateFileError, match="is not a valid certificate"):
-        evomeans.load_certificate(path)
 
 
 def test_the_model_file_keeps_the_figures(X, tmp_path) -> None:

@@ -20,8 +20,7 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone
 
 from evomeans import CheckpointError, HGMeans, StopReason, load
-from evomeans.storage.archive import read_archive
-from evomeans.storage.checkpoint import FORMAT, VERSION
+from tests.fuzz.tampering import contents
 
 X = np.random.default_rng(0).normal(size=(80, 3))
 QUICK = {"min_population": 3, "max_population": 6, "max_offspring": 40, "random_state": 0}
@@ -290,7 +289,7 @@ def never_killed(fork_server, tmp_path_factory):
 
 
 def n_records(path):
-    return len(read_archive(path, FORMAT, VERSION).arrays["history_number"])
+    return len(contents(path)[1]["history_number"])
 
 
 @posix

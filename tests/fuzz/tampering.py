@@ -36,11 +36,18 @@ def contents(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def rewrite(
-    path: Path, meta: dict[str, Any] | None = None, arrays: dict[str, Any] | None = None
+    path: Path,
+    meta: dict[str, Any] | None = None,
+    arrays: dict[str, Any] | None = None,
+    without: tuple[str, ...] = (),
 ) -> None:
-    """Write a file again with some fields and arrays replaced; an array that is None is removed."""
+    """Write a file again with some fields and arrays replaced, and some fields left out.
+
+    An array that is None is left out, too.
+    """
     stored, members = contents(path)
     fields = {**stored, **(meta or {})}
+    fields = {name: value for name, value in fields.items() if name not in without}
     given = {**members, **(arrays or {})}
     given = {name: values for name, values in given.items() if values is not None}
     write_archive(path, fields.pop("format"), fields.pop("version"), fields, given)

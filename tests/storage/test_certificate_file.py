@@ -14,12 +14,11 @@ import pytest
 
 import evomeans
 from evomeans.exact.cases import InvalidProofError
-from evomeans.storage.archive import read_archive, write_archive
-from evomeans.storage.certificate_file import FORMAT, VERSION
+from evomeans.storage.archive import write_archive
+from evomeans.storage.certificate_file import FORMAT, KINDS, VERSION, certificate_to_meta
+from tests.fuzz.tampering import contents, rewrite
 
 X = np.random.default_rng(3).normal(size=(26, 2)) + 3 * (np.arange(26) % 2)[:, None]
-LATER = ("n_features", "constrained")
-"""Figures that the first two versions did not have."""
 
 
 @pytest.fixture(scope="module", params=["relaxation", "plane", "separation", "parts", "direct"])
@@ -40,40 +39,54 @@ def path(certificate, tmp_path) -> Path:
     return tmp_path / "proof.evomeans"
 
 
-def change(
-    path: Path, arrays: dict[str, Any] | None = None, *, version: int = VERSION, **meta: Any
-) -> None:
-    """Write a file again with other figures and arrays."""
-    archive = read_archive(path, FORMAT, VERSION)
-    figures = {**archive.meta, **meta}
-    for name in ("format", "version", "evomeans", *(LATER if version < 3 else ())):
-        figures.pop(name, None)
-    write_archive(path, FORMAT, version, figures, {**archive.arrays, **(arrays or {})})
+def as_written_before(path: Path, **meta: Any) -> None:
+    """Turn a file into one of the second version."""
+    rewrite(path, {**meta, "version": 2}, without=("n_features", "constrained"))
 
 
-def test_files_of_the_second_version_are_read_and_verified(certificate, path) -> None:
-    change(path, version=2)
+@pytest.mark.parametrize("version", [2, VERSION])
+def test_files_of_the_last_two_versions_are_read_and_verified(certificate, path, version) -> None:
+    if version == 2:
+        as_written_before(path)
     loaded = evomeans.load_certificate(path)
-    assert loaded.n_features is None
+    assert loaded.n_features == (None if version == 2 else 2)
     assert str(loaded) == str(certificate)
+    assert np.array_equal(loaded.labels, certificate.labels)
     assert loaded.verify(X) == certificate.lower_bound
+    evomeans.save_certificate(loaded, path)
+    assert evomeans.load_certificate(path).verify(X) == loaded.lower_bound
+
+
+def test_prices_in_a_file_of_the_first_version_are_read(tmp_path) -> None:
+    """Prices of all points were the whole proof."""
+    labels = evomeans.HGMeans(2, random_state=0).fit(X).labels_
+    proven = evomeans.certify(X, labels, method="plane")
+    (step,) = proven.proof.steps
+    arrays = {name: np.zeros(0, np.int64) for name in ("step_counts", "separated_labels")}
+    arrays |= {"kinds": np.array([KINDS.index(type(proven.proof))]), "labels": proven.labels}
+    arrays["plane_prices"] = step.multipliers
+    write_archive(tmp_path / "x", FORMAT, 1, certificate_to_meta(proven), arrays)
+    assert evomeans.load_certificate(tmp_path / "x").verify(X) == proven.lower_bound
+
+
+def test_a_proof_in_the_plane_with_cases_survives_its_file(tmp_path) -> None:
+    """Prices alone do not prove this one: it is split."""
+    samples = np.random.default_rng(17).integers(0, 6, size=(30, 2)).astype(float)
+    proven = evomeans.ExactKMeans(5, random_state=0).fit(samples).certificate_
+    assert (proven.method, proven.is_optimal) == ("plane", True)
+    assert proven.n_nodes > 1
+    evomeans.save_certificate(proven, tmp_path / "x")
+    assert evomeans.load_certificate(tmp_path / "x").verify(samples) == proven.lower_bound
 
 
 def test_an_older_optimum_within_a_large_gap_is_called_bounded(certificate, path) -> None:
     """That is what was proven; the older word for it was "optimal"."""
     lower = 0.9 * certificate.lower_bound
     told = {"lower_bound": lower, "status": "optimal", "stop_reason": "proven_optimal"}
-    change(path, version=2, **told)
+    as_written_before(path, **told)
     loaded = evomeans.load_certificate(path)
     assert (loaded.status, loaded.stop_reason) == ("bounded", "gap_reached")
     assert loaded.verify(X) >= lower
-
-
-def test_a_certificate_read_from_an_older_file_can_be_saved_again(path) -> None:
-    change(path, version=2)
-    loaded = evomeans.load_certificate(path)
-    evomeans.save_certificate(loaded, path)
-    assert evomeans.load_certificate(path).verify(X) == loaded.lower_bound
 
 
 LIES: list[dict[str, Any]] = [
@@ -99,7 +112,7 @@ LIES: list[dict[str, Any]] = [
 @pytest.mark.parametrize("lie", LIES, ids=str)
 def test_figures_that_contradict_themselves_are_refused(path, lie) -> None:
     """They were loaded, or ended in a TypeError."""
-    change(path, **lie)
+    rewrite(path, lie)
     with pytest.raises(evomeans.CertificateFileError, match="is not a valid certificate"):
         evomeans.load_certificate(path)
 
@@ -108,7 +121,7 @@ def test_figures_that_contradict_themselves_are_refused(path, lie) -> None:
     "labels", [np.full(26, 99), np.arange(7) % 2, np.full(26, -1), np.zeros(0)], ids=len
 )
 def test_labels_that_do_not_fit_are_refused(path, labels) -> None:
-    change(path, {"labels": labels.astype(np.int32)})
+    rewrite(path, arrays={"labels": labels.astype(np.int32)})
     with pytest.raises(evomeans.CertificateFileError):
         evomeans.load_certificate(path)
 
@@ -126,14 +139,14 @@ def little_memory() -> Iterator[None]:
 @pytest.mark.parametrize("number", [3 * 10**8, 2**40, 2**62])
 def test_numbers_beyond_the_samples_take_no_memory(path, number) -> None:
     """8 TiB were asked for."""
-    arrays, original = read_archive(path, FORMAT, VERSION).arrays, path.read_bytes()
+    arrays, original = contents(path)[1], path.read_bytes()
     # Whatever the kind of proof, a file may have parts.
     arrays = {"parts": np.zeros(26, np.int64), **arrays}
     whole = {name for name, values in arrays.items() if values.dtype.kind == "i" and values.size}
     for name in sorted(whole - {"labels"}):
         values = arrays[name].copy()
         values.flat[-1] = min(number, np.iinfo(values.dtype).max)
-        change(path, {name: values})
+        rewrite(path, arrays={name: values})
         with little_memory(), pytest.raises((evomeans.CertificateFileError, InvalidProofError)):
             evomeans.load_certificate(path).verify(X)
         path.write_bytes(original)
@@ -141,10 +154,10 @@ def test_numbers_beyond_the_samples_take_no_memory(path, number) -> None:
 
 def test_counts_whose_sum_overflows_are_refused(path) -> None:
     """Four times 2^62 is 0 in 64 bits."""
-    for name in ("step_counts", "plane_counts"):
-        change(path, {name: np.full(4, 2**62)})
+    counts = dict.fromkeys(("step_counts", "plane_counts"), np.full(4, 2**62))
     for kind in (3, 4):
-        change(path, {"kinds": np.array([kind]), "parts": np.zeros(26, np.int64)})
+        kinds = {"kinds": np.array([kind]), "parts": np.zeros(26, np.int64)}
+        rewrite(path, arrays={**counts, **kinds})
         with pytest.raises(evomeans.CertificateFileError, match="steps, and proofs with"):
             evomeans.load_certificate(path)
 
@@ -152,7 +165,7 @@ def test_counts_whose_sum_overflows_are_refused(path) -> None:
 @pytest.mark.parametrize("count", [5 * 10**8, 2**50])
 def test_a_number_of_clusters_costs_nothing(path, count) -> None:
     """4 GB and ten seconds in verify."""
-    change(path, n_clusters=count)
+    rewrite(path, {"n_clusters": count})
     with little_memory(), pytest.raises((evomeans.CertificateFileError, InvalidProofError)):
         evomeans.load_certificate(path).verify(X)
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import zipfile
-
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -12,8 +9,8 @@ from numpy.testing import assert_array_equal
 from evomeans import CheckpointError
 from evomeans.path.state import Entry, PathState
 from evomeans.search.population import Individual
-from evomeans.storage.archive import read_archive, write_archive
-from evomeans.storage.checkpoint import PATH_FORMAT, PATH_VERSION, PathCheckpoint
+from evomeans.storage.checkpoint import PATH_VERSION, PathCheckpoint
+from tests.fuzz.tampering import contents, rewrite
 
 PROBLEM = {"samples": "a" * 64, "n_clusters": "1, 2, 3"}
 
@@ -77,32 +74,6 @@ def test_the_state_comes_back_as_it_was(tmp_path):
     same(keeper_of(tmp_path / "new").read_or_write(PathState([1, 2], [5])), empty)
 
 
-def test_it_is_written_when_it_is_time_to(tmp_path):
-    file = tmp_path / "path.checkpoint"
-    state = filled()
-    keeper = keeper_of(file, every=10.0, clock=lambda: 0.0)
-    keeper.read_or_write(state)
-    before = file.read_bytes()
-    state.n_steps, state.seconds = 6, 9.9
-    keeper.on_round(state, False)
-    assert file.read_bytes() == before
-    state.seconds = 10.0
-    keeper.on_round(state, False)
-    assert file.read_bytes() != before
-
-
-def changed(file, change):
-    """Rewrite the JSON object of a file."""
-    with zipfile.ZipFile(file) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    meta = json.loads(members["meta.json"])
-    change(meta)
-    members["meta.json"] = json.dumps(meta).encode()
-    with zipfile.ZipFile(file, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(zipfile.ZipInfo(name), content)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -125,7 +96,9 @@ def changed(file, change):
 def test_what_is_wrong_is_refused(tmp_path, change, message):
     file = tmp_path / "path.checkpoint"
     keeper_of(file).read_or_write(filled())
-    changed(file, change)
+    meta, _ = contents(file)
+    change(meta)
+    rewrite(file, meta)
     before = file.read_bytes()
     with pytest.raises(CheckpointError, match=message):
         keeper_of(file).read_or_write(PathState([1, 2, 3], [0]))
@@ -148,10 +121,7 @@ def test_arrays_that_would_harm_a_kernel_are_refused(tmp_path, name, change, mes
     """Of another number of features, too far away, too heavy, or too many."""
     file = tmp_path / "path.checkpoint"
     keeper_of(file).read_or_write(filled())
-    archive = read_archive(file, PATH_FORMAT, PATH_VERSION)
-    archive.arrays[name] = change(archive.arrays[name])
-    meta = {key: archive.meta[key] for key in archive.meta if key not in ("format", "version")}
-    write_archive(file, PATH_FORMAT, PATH_VERSION, meta, archive.arrays)
+    rewrite(file, arrays={name: change(contents(file)[1][name])})
     with pytest.raises(CheckpointError, match=message):
         keeper_of(file).read_or_write(PathState([1, 2, 3], [0]))
 
