@@ -13,14 +13,20 @@ from evomeans.exact.points import WeightedPoints
 
 
 class SmallProblem(NamedTuple):
-    """Samples, weights, the number of clusters, and the least inertia, in units of the points."""
+    """Points, the number of clusters, and clusterings with their costs, in units of the points."""
 
-    X: NDArray[np.float64]
-    sample_weight: NDArray[np.float64] | None
     points: WeightedPoints
     k: int
-    optimum: float
-    labels: NDArray[np.int64]
+    every: NDArray[np.int64]
+    costs: NDArray[np.float64]
+
+    @property
+    def optimum(self) -> float:
+        return float(self.costs.min())
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        return self.every[self.costs.argmin()]
 
 
 def clusterings(n: int, k: int) -> Iterator[NDArray[np.int64]]:
@@ -52,11 +58,11 @@ def costs_of(points: WeightedPoints, every: NDArray[np.int64], k: int) -> NDArra
     return costs
 
 
-def brute_force(points: WeightedPoints, k: int) -> tuple[float, NDArray[np.int64]]:
-    """Return the least inertia of all clusterings into k clusters, and its clustering."""
-    every = np.array(list(clusterings(points.n, k)))
-    best = every[costs_of(points, every, k).argmin()]
-    return points.inertia(best), best
+def solved(points: WeightedPoints, k: int, fewest: int | None = None) -> SmallProblem:
+    """Return a problem with all clusterings into k clusters, or into any number from the fewest."""
+    sizes = range(k if fewest is None else fewest, k + 1)
+    every = np.array([one for size in sizes for one in clusterings(points.n, size)])
+    return SmallProblem(points, k, every, costs_of(points, every, k))
 
 
 def hostile_points(
@@ -77,18 +83,20 @@ def hostile_points(
     return X, rng.random(n) ** 3 + 1e-3 if rng.random() < 0.4 else None
 
 
-def random_problem(rng: np.random.Generator, largest: int = 8) -> SmallProblem:
-    """Draw a problem that brute force can solve."""
+def random_problem(
+    rng: np.random.Generator, largest: int = 8, *, in_plane: bool = False
+) -> SmallProblem:
+    """Draw a problem that brute force can solve; in the plane, fewer clusters are allowed too."""
     while True:
-        n, d = int(rng.integers(4, largest + 1)), int(rng.integers(1, 4))
-        k = int(rng.integers(2, max(3, n - 2)))
-        X, weight = hostile_points(rng, n, d)
-        points = WeightedPoints.of_samples(X, weight)
+        n = int(rng.integers(4, largest + 1))
+        d = 2 if in_plane else int(rng.integers(1, 4))
+        k = int(rng.integers(2, 4 if in_plane else max(3, n - 2)))
+        points = WeightedPoints.of_samples(*hostile_points(rng, n, d, 0.2 if in_plane else 0.0))
         if points.n <= k:
             continue
-        optimum, labels = brute_force(points, k)
-        if optimum > 0:
-            return SmallProblem(X, weight, points, k, optimum, labels)
+        found = solved(points, k, 1 if in_plane else k)
+        if found.optimum > 0:
+            return found
 
 
 def problems(seed: int, count: int, largest: int = 8) -> Iterator[SmallProblem]:

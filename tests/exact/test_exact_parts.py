@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from proof_problems import brute_force
+from proof_problems import solved
 
 from evomeans.exact import parts as module
 from evomeans.exact.cases import Limits
@@ -77,8 +77,9 @@ def test_the_sum_is_below_the_optimum(monkeypatch) -> None:
     """Two parts of a problem that brute force can solve."""
     monkeypatch.setattr(module, "PART_SIZES", (5, 5))
     points, _ = problem(11, seed=4)
-    optimum, best = brute_force(points, 2)
-    found = by_parts(points, 2, best, Limits(max_time=20))
+    whole = solved(points, 2)
+    optimum = whole.optimum
+    found = by_parts(points, 2, whole.labels, Limits(max_time=20))
     assert isinstance(found.proof, PartsProof)
     assert 0.3 * optimum < found.lower <= optimum * (1 + 1e-13)
     assert check_proof(points, 2, found.proof) == found.lower

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from proof_problems import brute_force, clusterings, costs_of, hostile_points
+from proof_problems import SmallProblem, random_problem, solved
 
 from evomeans.exact.cases import InvalidProofError, Limits, ProofStep, StepKind
 from evomeans.exact.certify import by_cases
@@ -26,35 +25,8 @@ from evomeans.exact.proofs import Method
 ROUNDING = 1e-13
 
 
-class Problem(NamedTuple):
-    """Points, the number of clusters, all clusterings into at most k clusters, and their costs."""
-
-    points: WeightedPoints
-    k: int
-    every: NDArray[np.int64]
-    costs: NDArray[np.float64]
-
-    @property
-    def optimum(self) -> float:
-        return float(self.costs.min())
-
-    @property
-    def labels(self) -> NDArray[np.int64]:
-        return self.every[self.costs.argmin()]
-
-
-def problem(rng: np.random.Generator, largest: int = 8) -> Problem:
-    while True:
-        n = int(rng.integers(4, largest + 1))
-        points = WeightedPoints.of_samples(*hostile_points(rng, n, 2, on_a_line=0.2))
-        k = int(rng.integers(2, 4))
-        if points.n <= k:
-            continue
-        few = range(1, k + 1)
-        every = np.array([one for size in few for one in clusterings(points.n, size)])
-        found = Problem(points, k, every, costs_of(points, every, k))
-        if found.optimum > 0:
-            return found
+def problem(rng: np.random.Generator, largest: int = 8) -> SmallProblem:
+    return random_problem(rng, largest, in_plane=True)
 
 
 def random_prices(rng: np.random.Generator, case: PlaneCase, optimum: float) -> NDArray[np.float64]:
@@ -64,7 +36,7 @@ def random_prices(rng: np.random.Generator, case: PlaneCase, optimum: float) -> 
     return prices - rng.choice([0.0, 0.01, 1.0]) * case.scatters
 
 
-def good_prices(found: Problem, case: PlaneCase) -> NDArray[np.float64]:
+def good_prices(found: SmallProblem, case: PlaneCase) -> NDArray[np.float64]:
     """Return prices from the search, for which fixing has something to say."""
     whole = PlaneCase.of_points(found.points, found.k)
     start = first_start(whole, found.labels).regrouped(whole, case)
@@ -155,7 +127,7 @@ def test_cheaper_clusterings_keep_merged_groups_together(seed: int, factor: floa
         assert respects(case.regrouped(labels), cheaper).all()
 
 
-def random_steps(rng: np.random.Generator, found: Problem) -> Iterator[ProofStep]:
+def random_steps(rng: np.random.Generator, found: SmallProblem) -> Iterator[ProofStep]:
     """Write a proof without any sense."""
     cases = [PlaneCase.of_points(found.points, found.k)]
     cutoff = found.optimum
@@ -243,7 +215,7 @@ def test_proofs_that_do_not_fit_are_refused() -> None:
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e308])
 def test_prices_that_are_not_numbers_prove_nothing(bad: float) -> None:
     points = WeightedPoints.of_samples(np.random.default_rng(1).normal(size=(6, 2)))
-    optimum, _ = brute_force(points, 2)
+    optimum = solved(points, 2).optimum
     prices = np.full(6, bad)
     prices[0] = 0.01
     proof = PlaneProof(2 * optimum, (ProofStep(StepKind.END, prices),))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from proof_problems import brute_force, problems
+from proof_problems import problems, solved
 
 from evomeans.exact.points import WeightedPoints
 from evomeans.exact.proofs import direct_optimum, is_direct
@@ -44,7 +44,7 @@ def test_the_bound_never_exceeds_the_optimum() -> None:
 def test_small_separated_clusters_agree_with_brute_force() -> None:
     X, labels = blobs(9, 3, 25.0, 3)
     points = WeightedPoints.of_samples(X)
-    optimum, _ = brute_force(points, 3)
+    optimum = solved(points, 3).optimum
     bound = separation_bound(points, points.labels_of_points(labels))
     assert bound == pytest.approx(optimum, rel=1e-9)
 
@@ -64,7 +64,7 @@ def test_the_optimum_is_that_of_brute_force(n, d, k, weighted, offset) -> None:
     X = rng.normal(size=(n, d)) + offset
     points = WeightedPoints.of_samples(X, rng.random(n) + 0.1 if weighted else None)
     assert is_direct(points, k)
-    optimum, _ = brute_force(points, k)
+    optimum = solved(points, k).optimum
     bound, labels = direct_optimum(points, k)
     assert points.inertia(labels) == pytest.approx(optimum, rel=1e-9)
     assert optimum * (1 - 1e-9) <= bound <= optimum * (1 + 1e-13)
