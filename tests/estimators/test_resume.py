@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import random
 import signal
 import subprocess
 import sys
-import textwrap
 import time
 from pathlib import Path
 
@@ -192,99 +190,56 @@ def test_a_warm_start_from_a_loaded_model_can_be_resumed(tmp_path, path):
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="forks and sends signals")
 
-# Imports once and forks for every fit: what is killed is a real process, and starts at once.
-FORK_SERVER = """
-    import json, os, resource, signal, sys, traceback, warnings
-    import numpy as np
-    from evomeans import HGMeans
-    from evomeans.storage import state_file
+FIT = """
+import json, signal, sys, warnings
+import numpy as np
+from evomeans import HGMeans
+from evomeans.storage import state_file
 
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    state_file.SECONDS_BETWEEN = state_file.PAUSE_PER_WRITE = 0.002
-    X = np.random.default_rng(0).normal(size=(1000, 4))
-    HGMeans.fast(3, max_offspring=1).fit(X)
-
-    def fit(order):
-        if "limit" in order:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (order["limit"], order["limit"]))
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            model = HGMeans(random_state=5, engine="cpu", **order["parameters"]).fit(X)
-        if "save" in order:
-            model.save(order["save"])
-        texts = sorted({str(warning.message) for warning in caught})
-        print(json.dumps([str(model.stop_reason_), model.n_iter_, texts]), flush=True)
-
-    print("0", flush=True)
-    while line := sys.stdin.readline():
-        child = os.fork()
-        if child == 0:
-            try:
-                fit(json.loads(line))
-                os._exit(0)
-            except BaseException:
-                traceback.print_exc()
-                os._exit(1)
-        print(child, flush=True)
-        # Until it is waited for, its number cannot become that of another process.
-        sys.stdin.readline()
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+state_file.SECONDS_BETWEEN = state_file.PAUSE_PER_WRITE = 0.002
+X = np.random.default_rng(0).normal(size=(1000, 4))
+HGMeans.fast(3, max_offspring=1).fit(X)
+order = json.loads(sys.argv[1])
+if "limit" in order:
+    import resource
+    resource.setrlimit(resource.RLIMIT_FSIZE, (order["limit"], order["limit"]))
+print("ready", flush=True)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    model = HGMeans(random_state=5, engine="cpu", **order["parameters"]).fit(X)
+if "save" in order:
+    model.save(order["save"])
+texts = sorted({str(warning.message) for warning in caught})
+print(json.dumps([str(model.stop_reason_), model.n_iter_, texts]))
 """
 
 
-class ForkServer:
-    """Fits in processes of their own, which can be sent signals."""
-
-    def __init__(self, errors):
-        self.errors = errors
-        command = [sys.executable, "-c", textwrap.dedent(FORK_SERVER)]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        with errors.open("w") as stderr:
-            self.process = subprocess.Popen(command, stderr=stderr, **pipes)
-        assert self.read() == 0
-
-    def begin(self, **order):
-        """Start a fit; return the id of its process."""
-        self.write(json.dumps(order))
-        return self.read()
-
-    def write(self, line):
-        self.process.stdin.write(f"{line}\n")
-        self.process.stdin.flush()
-
-    def read(self):
-        line = self.process.stdout.readline()
-        assert line, self.errors.read_text()
-        return json.loads(line)
-
-    def end(self):
-        """Wait for the fit; return what it said, if anything, and its exit code."""
-        self.write("wait")
-        told = self.read()
-        return (told, self.read()) if isinstance(told, list) else (None, told)
+def begin(**order):
+    """Start a fit in a process of its own, which can be sent signals."""
+    command = [sys.executable, "-c", FIT, json.dumps(order)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    return process
 
 
-@pytest.fixture(scope="module")
-def fork_server(tmp_path_factory):
-    fork_server = ForkServer(tmp_path_factory.mktemp("fork_server") / "stderr")
-    yield fork_server
-    fork_server.process.stdin.close()
-    fork_server.process.kill()
-    fork_server.process.wait()
-    fork_server.process.stdout.close()
+def end(process):
+    """Wait for the fit; return what it said, if anything, and its exit code."""
+    told, _ = process.communicate()
+    return json.loads(told) if told else None, process.returncode
 
 
 LONG = {"n_clusters": 12, "max_offspring": 800, "n_iter_no_change": 10**6}
 
 
 @pytest.fixture(scope="module")
-def never_killed(fork_server, tmp_path_factory):
+def never_killed(tmp_path_factory):
     """Return the model of an undisturbed fit, and the seconds it took with checkpoints."""
     folder = tmp_path_factory.mktemp("whole")
-    began = time.perf_counter()
     parameters = {**LONG, "checkpoint": str(folder / "c")}
-    fork_server.begin(parameters=parameters, save=str(folder / "m"))
-    assert fork_server.end() == (["max_offspring", 800, []], 0)
+    process = begin(parameters=parameters, save=str(folder / "m"))
+    began = time.perf_counter()
+    assert end(process) == (["max_offspring", 800, []], 0)
     return load(folder / "m"), time.perf_counter() - began
 
 
@@ -294,23 +249,23 @@ def n_records(path):
 
 @posix
 @pytest.mark.slow
-def test_killed_ten_times_and_resumed_ends_with_the_same_bits(fork_server, never_killed, tmp_path):
+def test_killed_five_times_and_resumed_ends_with_the_same_bits(never_killed, tmp_path):
     """SIGKILL at random moments; the file is whole every time and never goes back."""
     whole, seconds = never_killed
     path = tmp_path / "c"
     moments = random.Random(20190401)
     records = 0
-    for _ in range(10):
-        child = fork_server.begin(parameters={**LONG, "checkpoint": str(path)})
-        time.sleep(moments.uniform(0.0, seconds / 12))
-        os.kill(child, signal.SIGKILL)
-        assert fork_server.end() == (None, -signal.SIGKILL)
+    for _ in range(5):
+        child = begin(parameters={**LONG, "checkpoint": str(path)})
+        time.sleep(moments.uniform(0.0, seconds / 6))
+        child.kill()
+        assert end(child) == (None, -signal.SIGKILL)
         if path.exists():
             assert n_records(path) >= records
             records = n_records(path)
-    assert 20 < records < 820
-    fork_server.begin(parameters={**LONG, "checkpoint": str(path)}, save=str(tmp_path / "m"))
-    assert fork_server.end() == (["max_offspring", 800, []], 0)
+    assert 0 < records < 820
+    last = begin(parameters={**LONG, "checkpoint": str(path)}, save=str(tmp_path / "m"))
+    assert end(last) == (["max_offspring", 800, []], 0)
     resumed = load(tmp_path / "m")
     assert_same_fit(resumed, whole)
     # Founders, what swaps make of the first, and offspring.
@@ -319,18 +274,16 @@ def test_killed_ten_times_and_resumed_ends_with_the_same_bits(fork_server, never
 
 @pytest.mark.slow
 @posix
-def test_ctrl_c_keeps_the_best_and_the_state_and_says_how_to_go_on(
-    fork_server, never_killed, tmp_path
-):
+def test_ctrl_c_keeps_the_best_and_the_state_and_says_how_to_go_on(never_killed, tmp_path):
     """The process ends by itself, with a fitted model; the next one goes on to the same bits."""
     whole, _ = never_killed
     path = tmp_path / "c"
     parameters = {**LONG, "checkpoint": str(path)}
-    child = fork_server.begin(parameters=parameters, save=str(tmp_path / "part"))
+    child = begin(parameters=parameters, save=str(tmp_path / "part"))
     while not path.exists() or n_records(path) < 5:
         time.sleep(0.005)
-    os.kill(child, signal.SIGINT)
-    (reason, n_iter, texts), code = fork_server.end()
+    child.send_signal(signal.SIGINT)
+    (reason, n_iter, texts), code = end(child)
     assert (reason, code) == ("interrupted", 0)
     part = load(tmp_path / "part")
     assert part.n_iter_ == n_iter < 800
@@ -340,29 +293,24 @@ def test_ctrl_c_keeps_the_best_and_the_state_and_says_how_to_go_on(
         f"fit was interrupted after {n_iter} offspring; the best solution so far is kept. "
         f"To go on, fit again with checkpoint='{path}'."
     ]
-    fork_server.begin(parameters=parameters, save=str(tmp_path / "m"))
-    fork_server.end()
+    end(begin(parameters=parameters, save=str(tmp_path / "m")))
     assert_same_fit(load(tmp_path / "m"), whole)
 
 
 @pytest.mark.slow
 @posix
-def test_a_limit_on_the_size_of_files_loses_nothing(fork_server, never_killed, tmp_path):
+def test_a_limit_on_the_size_of_files_loses_nothing(never_killed, tmp_path):
     """The system refuses to write more: the fit goes on, and the state that was there stays."""
     whole, _ = never_killed
     path = tmp_path / "c"
-    fork_server.begin(parameters={**LONG, "max_offspring": 30, "checkpoint": str(path)})
-    fork_server.end()
+    end(begin(parameters={**LONG, "max_offspring": 30, "checkpoint": str(path)}))
     before = path.read_bytes()
-    fork_server.begin(
-        parameters={**LONG, "max_offspring": 200, "checkpoint": str(path)}, limit=2000
-    )
-    (reason, n_iter, texts), code = fork_server.end()
+    more = {**LONG, "max_offspring": 200, "checkpoint": str(path)}
+    (reason, n_iter, texts), code = end(begin(parameters=more, limit=2000))
     assert (reason, n_iter, code) == ("max_offspring", 200, 0)
     assert texts
     assert all(f"The checkpoint {path} could not be written" in text for text in texts)
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["c"]
-    fork_server.begin(parameters={**LONG, "checkpoint": str(path)}, save=str(tmp_path / "m"))
-    fork_server.end()
+    end(begin(parameters={**LONG, "checkpoint": str(path)}, save=str(tmp_path / "m")))
     assert_same_fit(load(tmp_path / "m"), whole)

@@ -18,7 +18,7 @@ from evomeans.exact.plane_boxes import least_value
 from evomeans.exact.plane_case import MOST_CHOICES, PlaneCase
 from evomeans.exact.plane_master import Master, ProgramSolution
 from evomeans.exact.plane_prices import PriceSearch, evaluate, first_start, proven_bound
-from evomeans.exact.plane_proof import PlaneProof, PlaneTree, groups_together, plane_bound
+from evomeans.exact.plane_proof import PlaneProof, PlaneTree, groups_together
 from evomeans.exact.points import WeightedPoints
 from evomeans.exact.proofs import Method
 
@@ -155,7 +155,7 @@ def test_any_steps_give_a_valid_bound(seed: int, factor: float) -> None:
     rng = np.random.default_rng(seed)
     found = problem(rng, largest=7)
     proof = PlaneProof(factor * found.optimum, tuple(random_steps(rng, found)))
-    assert plane_bound(found.points, found.k, proof) <= found.optimum * (1 + ROUNDING)
+    assert proof.lower_bound(found.points, found.k) <= found.optimum * (1 + ROUNDING)
 
 
 def check_search(seed: int, largest: int = 9) -> int:
@@ -172,7 +172,7 @@ def check_search(seed: int, largest: int = 9) -> int:
         cutoff = found.points.inertia(given_labels)
         tree = PlaneTree(found.points, found.k, cutoff, given_labels, limits, improving=False)
         proof = tree.prove()
-        lower = plane_bound(found.points, found.k, proof)
+        lower = proof.lower_bound(found.points, found.k)
         assert lower <= found.optimum * (1 + ROUNDING)
         improved = by_cases(
             Method.PLANE, found.points, found.k, given_labels, Limits(max_time=20.0)
@@ -209,7 +209,7 @@ def test_proofs_that_do_not_fit_are_refused() -> None:
         ((ProofStep(StepKind.FIX), end), "without prices"),
     ):
         with pytest.raises(InvalidProofError, match=message):
-            plane_bound(points, 2, PlaneProof(1.0, steps))
+            PlaneProof(1.0, steps).lower_bound(points, 2)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e308])
@@ -219,7 +219,7 @@ def test_prices_that_are_not_numbers_prove_nothing(bad: float) -> None:
     prices = np.full(6, bad)
     prices[0] = 0.01
     proof = PlaneProof(2 * optimum, (ProofStep(StepKind.END, prices),))
-    assert 0.0 <= plane_bound(points, 2, proof) <= optimum
+    assert 0.0 <= proof.lower_bound(points, 2) <= optimum
 
 
 def test_the_program_finds_the_prices_of_a_small_one() -> None:

@@ -10,7 +10,7 @@ from proof_problems import problems
 
 from evomeans.exact.cases import Limits
 from evomeans.exact.projection import Projector, Tools
-from evomeans.exact.tree import RelaxationTree, tree_bound
+from evomeans.exact.tree import RelaxationTree
 from optional import require_torch
 
 
@@ -66,5 +66,5 @@ def test_bounds_by_torch_never_exceed_the_optimum(factor: float) -> None:
         cutoff = factor * problem.optimum
         limits = Limits(max_time=20)
         tree = RelaxationTree(problem.points, problem.k, cutoff, None, limits, False, tools=tools)
-        bound = tree_bound(problem.points, problem.k, tree.prove())
+        bound = tree.prove().lower_bound(problem.points, problem.k)
         assert problem.optimum * (1 - 2e-6) <= bound <= problem.optimum * (1 + 1e-13)

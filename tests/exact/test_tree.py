@@ -13,7 +13,7 @@ from evomeans.exact.cases import InvalidProofError, Limits, ProofStep, StepKind
 from evomeans.exact.points import WeightedPoints, kmeans
 from evomeans.exact.projection import Tools
 from evomeans.exact.relaxation import Multipliers, Subproblem
-from evomeans.exact.tree import RelaxationTree, TreeProof, tree_bound
+from evomeans.exact.tree import RelaxationTree, TreeProof
 
 # Rounding of the brute force itself.
 ROUNDING = 1e-13
@@ -26,7 +26,7 @@ def proven(problem: SmallProblem, factor: float, gap: float = 1e-6) -> tuple[flo
     limits = Limits(gap=gap, max_time=20)
     tree = RelaxationTree(problem.points, problem.k, cutoff, None, limits, improving=False)
     proof = tree.prove()
-    return tree_bound(problem.points, problem.k, proof), proof
+    return proof.lower_bound(problem.points, problem.k), proof
 
 
 @pytest.mark.parametrize("problem", list(problems(0, 12)), ids=lambda p: f"n{p.points.n}k{p.k}")
@@ -57,7 +57,7 @@ def test_the_optimum_on_a_line_is_another_oracle() -> None:
         best = cluster_line(x[:, 0], k)
         optimum = np.ldexp(best.inertia, -points.unit_exponent)
         tree = RelaxationTree(points, k, optimum, None, Limits(max_time=30))
-        bound = tree_bound(points, k, tree.prove())
+        bound = tree.prove().lower_bound(points, k)
         assert optimum * (1 - 2e-6) <= bound <= optimum * (1 + ROUNDING)
 
 
@@ -130,7 +130,7 @@ def test_cases_that_time_left_out_keep_the_bound_they_come_from(split_proof) -> 
         calls = iter(range(allowed))
         limits = Limits(max_time=60, interrupted=lambda left=calls: next(left, None) is None)
         proof = RelaxationTree(problem.points, problem.k, cutoff, None, limits, False).prove()
-        bound = tree_bound(problem.points, problem.k, proof)
+        bound = proof.lower_bound(problem.points, problem.k)
         assert bound <= problem.optimum * (1 + ROUNDING)
 
 
@@ -150,13 +150,13 @@ SPLIT_OF_ONE = (ProofStep(StepKind.SPLIT, None, (1, 1)), END, END)
 def test_steps_that_do_not_fit_are_refused(split_proof, changed, message) -> None:
     problem, proof = split_proof
     with pytest.raises(InvalidProofError, match=message):
-        tree_bound(problem.points, problem.k, TreeProof(proof.cutoff, changed(proof.steps)))
+        TreeProof(proof.cutoff, changed(proof.steps)).lower_bound(problem.points, problem.k)
 
 
 def test_a_proof_says_nothing_about_fewer_points_than_clusters() -> None:
     """Exactly k clusters are impossible there, and the optimum is 0."""
     points = WeightedPoints.of_samples(np.arange(6.0).reshape(3, 2))
-    assert tree_bound(points, 5, TreeProof(1.0, (ProofStep(StepKind.END),))) == 0.0
+    assert TreeProof(1.0, (ProofStep(StepKind.END),)).lower_bound(points, 5) == 0.0
 
 
 def test_a_wide_gap_has_a_patience_of_its_own() -> None:

@@ -7,8 +7,8 @@ A proof is a list of steps, in the order in which a reader takes them. A step tr
 * or splits it into two cases: two groups in different clusters, or in the same one ("split").
 
 What a case is, and what multipliers prove about it, is known to `tree` for the relaxation and to
-`plane_proof` for prices in the plane. `follow` is the whole check. It trusts nothing but them; how
-the steps were found plays no role.
+`plane_proof` for prices in the plane. `CasesProof.lower_bound` is the whole check. It trusts
+nothing but them; how the steps were found plays no role.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar
 
 from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints, outward
 from evomeans.exact.projection import Tools
@@ -34,8 +34,6 @@ LEAST_IMPROVEMENT = 1e-9
 """Relative; a clustering replaces the known one if it is better by this much."""
 
 Pair = tuple[int, int]
-M = TypeVar("M")
-"""What justifies a step: the multipliers of the relaxation, or the prices of groups."""
 
 
 class InvalidProofError(ValueError):
@@ -51,11 +49,11 @@ class StepKind(IntEnum):
 
 
 @dataclass(frozen=True)
-class ProofStep(Generic[M]):
+class ProofStep:
     """One step of a proof."""
 
     kind: StepKind
-    multipliers: M | None = None
+    multipliers: Any = None
     """Of the relaxation; or prices of the groups of the case, in the units of the points, without
     their own scatters. Splits need none, nor does the end of a case that is decided."""
     pair: Pair = (-1, -1)
@@ -63,89 +61,91 @@ class ProofStep(Generic[M]):
 
 
 @dataclass(frozen=True)
-class CasesProof(Generic[M]):
-    """A proof that no clustering into k clusters costs less than a bound."""
+class CasesProof(ABC):
+    """A proof that no clustering into k clusters costs less than a bound.
+
+    A case is a part of all clusterings, which knows how many ``n_bytes`` it takes. Subclasses say
+    what steps mean, and refuse those that compiled code must not see.
+    """
 
     cutoff: float
     """In the units of the points. Steps that fix only speak of clusterings cheaper than this."""
-    steps: tuple[ProofStep[M], ...]
+    steps: tuple[ProofStep, ...]
 
     @property
     def n_nodes(self) -> int:
         """Cases in the tree."""
         return 1 + 2 * sum(step.kind is StepKind.SPLIT for step in self.steps)
 
-
-C = TypeVar("C", bound=Any)
-"""A part of all clusterings, which knows how many ``n_bytes`` it takes."""
-
-
-class Rules(ABC, Generic[C, M]):
-    """What steps mean for one kind of cases. They refuse steps that compiled code must not see."""
+    @abstractmethod
+    def whole(self, points: WeightedPoints, k: int) -> Any:
+        """Return the case of all clusterings; refuse points that the proof cannot be about."""
 
     @abstractmethod
-    def bound(self, case: C, multipliers: M) -> tuple[float, Any]:
+    def bound(self, case: Any, multipliers: Any) -> tuple[float, Any]:
         """Return what multipliers prove about a case, and what `fixed` needs to know of it."""
 
     @abstractmethod
-    def fixed(self, case: C, multipliers: M, found: Any) -> C | None:
+    def fixed(self, case: Any, multipliers: Any, found: Any) -> Any:
         """Return a case without clusterings that are too costly; None if all of them are."""
 
     @abstractmethod
-    def split(self, case: C, pair: Pair) -> tuple[C, C] | None:
+    def split(self, case: Any, pair: Pair) -> tuple[Any, Any] | None:
         """Return the cases in which a pair is apart and together; None for an impossible pair."""
 
+    @staticmethod
     @abstractmethod
-    def end(self, case: C, known: float) -> float:
+    def end(case: Any, known: float) -> float:
         """Return the bound of a case that is not split, infinity if it has no clustering."""
 
+    def lower_bound(self, points: WeightedPoints, k: int) -> float:
+        """Return the bound of the proof in the units of the points, with rounding allowed for."""
+        # Multiples of a larger cutoff would overflow.
+        if not 0 <= self.cutoff <= LARGEST_CUTOFF:
+            raise InvalidProofError(f"The proof speaks of the impossible inertia {self.cutoff!r}.")
+        # Comparisons with a tiny cutoff might be those of underflow. And exactly k clusters, which
+        # the steps may speak of, need not be optimal for so few points.
+        if self.cutoff < SMALLEST_INERTIA or points.n <= k:
+            return 0.0
+        return outward(points, self._least(self.whole(points, k)))
 
-def cases_bound(
-    points: WeightedPoints, rules: Rules[C, M], root: Callable[[], C], proof: CasesProof[M]
-) -> float:
-    """Return the bound of a proof in the units of the points, with all rounding allowed for."""
-    # Multiples of a larger cutoff would overflow.
-    if not 0 <= proof.cutoff <= LARGEST_CUTOFF:
-        raise InvalidProofError(f"The proof speaks of the impossible inertia {proof.cutoff!r}.")
-    if proof.cutoff < SMALLEST_INERTIA:
-        return 0.0  # comparisons with the cutoff might be those of underflow
-    return outward(points, follow(rules, root(), proof))
-
-
-def follow(rules: Rules[C, M], root: C, proof: CasesProof[M]) -> float:
-    """Return the least bound of all cases, or the cutoff if that is less."""
-    # A case that is None has no clustering cheaper than the cutoff.
-    open_cases: list[tuple[C | None, float]] = [(root, 0.0)]
-    lower = proof.cutoff
-    for step in proof.steps:
-        if not open_cases:
-            raise InvalidProofError("The proof has steps after its last case.")
-        case, known = open_cases.pop()
-        if step.kind is StepKind.FIX and step.multipliers is None:
-            raise InvalidProofError("A step fixes pairs or groups without prices or multipliers.")
-        found = None
-        if step.multipliers is not None and case is not None:
-            bound, found = rules.bound(case, step.multipliers)
-            known = max(known, bound)
+    def _least(self, root: Any) -> float:
+        """Return the least bound of all cases, or the cutoff if that is less."""
+        # A case that is None has no clustering cheaper than the cutoff.
+        open_cases: list[tuple[Any, float]] = [(root, 0.0)]
+        lower = self.cutoff
+        for step in self.steps:
+            if not open_cases:
+                raise InvalidProofError("The proof has steps after its last case.")
+            case, known = open_cases.pop()
+            if step.kind is StepKind.FIX and step.multipliers is None:
+                raise InvalidProofError(
+                    "A step fixes pairs or groups without prices or multipliers."
+                )
+            if step.multipliers is not None and case is not None:
+                bound, found = self.bound(case, step.multipliers)
+                known = max(known, bound)
+                if step.kind is StepKind.FIX:
+                    case = self.fixed(case, step.multipliers, found)
             if step.kind is StepKind.FIX:
-                case = rules.fixed(case, step.multipliers, found)
-        if step.kind is StepKind.FIX:
-            open_cases.append((case, known))
-        elif step.kind is StepKind.SPLIT:
-            halves = (None, None) if case is None else rules.split(case, step.pair)
-            if halves is None:
-                raise InvalidProofError(f"The proof splits on the impossible pair {step.pair}.")
-            apart, together = halves
-            open_cases += [(together, known), (apart, known)]
-            n_bytes = sum(0 if one is None else one.n_bytes for one, _ in open_cases)
-            # No search leaves as many cases open.
-            if n_bytes > max(MOST_BYTES, MOST_DEPTH * root.n_bytes):
-                raise InvalidProofError("The proof splits into more cases than memory should hold.")
-        elif case is not None:
-            lower = min(lower, rules.end(case, known))
-    if open_cases:
-        raise InvalidProofError("The proof ends before its last case.")
-    return lower
+                open_cases.append((case, known))
+            elif step.kind is StepKind.SPLIT:
+                halves = (None, None) if case is None else self.split(case, step.pair)
+                if halves is None:
+                    raise InvalidProofError(f"The proof splits on the impossible pair {step.pair}.")
+                apart, together = halves
+                open_cases += [(together, known), (apart, known)]
+                n_bytes = sum(0 if one is None else one.n_bytes for one, _ in open_cases)
+                # No search leaves as many cases open.
+                if n_bytes > max(MOST_BYTES, MOST_DEPTH * root.n_bytes):
+                    raise InvalidProofError(
+                        "The proof splits into more cases than memory should hold."
+                    )
+            elif case is not None:
+                lower = min(lower, self.end(case, known))
+        if open_cases:
+            raise InvalidProofError("The proof ends before its last case.")
+        return lower
 
 
 # ---- the search ----------------------------------------------------------------------------------
@@ -191,33 +191,26 @@ class Limits:
         return self.interrupted() or self.seconds_left <= 0
 
 
-S = TypeVar("S")
-"""Where the work on a case begins."""
-
-
 @dataclass
-class Node(Generic[C, M, S]):
+class Node:
     """A case that was worked on."""
 
-    case: C
+    case: Any
     """After fixing."""
-    start: S
-    """For the cases it is split into."""
+    start: Any
+    """Where the work on the cases begins that it is split into."""
     bound: float
     """Proven, for the computed costs; at least that of the case it was split from."""
-    steps: list[ProofStep[M]] = field(default_factory=list)
+    steps: list[ProofStep] = field(default_factory=list)
     better: Integers | None = None
     """Labels of the points: a clustering that is better than the known one."""
     is_last: bool = False
     """Whether it cannot be split: once it has the lowest bound, that of the tree cannot rise."""
     pair: Pair | None = None
-    children: tuple[Node[C, M, S], Node[C, M, S]] | None = None
+    children: tuple[Node, Node] | None = None
 
 
-N = TypeVar("N", bound=Node[Any, Any, Any])
-
-
-class CaseTree(ABC, Generic[N]):
+class CaseTree(ABC):
     """A search tree over the clusterings of some points: the lowest bound is split first.
 
     There are more than k points. The ``cutoff`` is the inertia of the known clustering, in the
@@ -226,7 +219,7 @@ class CaseTree(ABC, Generic[N]):
     that are worked on side by side may exceed ``max_nodes``.
     """
 
-    proof_type: ClassVar[type[CasesProof[Any]]]
+    proof_type: ClassVar[type[CasesProof]]
     side_by_side = 1
     """Cases that are split at a time; independent of the threads, and so is the result."""
     share_of_gap = 1.0
@@ -266,32 +259,32 @@ class CaseTree(ABC, Generic[N]):
             self.cutoff = better
 
     @abstractmethod
-    def _root(self, former: N | None) -> tuple[Any, Any]:
+    def _root(self, former: Node | None) -> tuple[Any, Any]:
         """Return the case of all clusterings, and where to start; there may be a former root."""
 
     @abstractmethod
-    def _worked(self, case: Any, start: Any, inherited: float, is_root: bool = False) -> N:
+    def _worked(self, case: Any, start: Any, inherited: float, is_root: bool = False) -> Node:
         """Search for multipliers, and note the steps that prove what was found."""
 
     @abstractmethod
-    def _undecided(self, node: N) -> Pair | None:
+    def _undecided(self, node: Node) -> Pair | None:
         """Return the pair on which to split a case; None if there is none."""
 
     @abstractmethod
-    def _halves(self, node: N, pair: Pair) -> list[tuple[Any, Any]]:
+    def _halves(self, node: Node, pair: Pair) -> list[tuple[Any, Any]]:
         """Return the cases in which a pair is apart and together, and where to start in them."""
 
     @property
     def _goal(self) -> float:
         return self.cutoff * (1 - self.share_of_gap * self.limits.gap)
 
-    def _grow(self, former: N | None) -> N:
+    def _grow(self, former: Node | None) -> Node:
         root = self._worked(*self._root(former), 0.0, is_root=True)
         self._count([root])
         heap = [(root.bound, 0, root)]
         while heap and self._better is None:
             self._tell(heap[0][0])
-            nodes: list[N] = []
+            nodes: list[Node] = []
             while len(nodes) < self.side_by_side and heap and not heap[0][2].is_last:
                 is_full = self.n_nodes >= self.max_nodes
                 if heap[0][0] >= self._goal or self.limits.expired() or is_full:
@@ -305,7 +298,7 @@ class CaseTree(ABC, Generic[N]):
                 heapq.heappush(heap, (child.bound, number, child))
         return root
 
-    def _split(self, nodes: list[N], pairs: list[Pair]) -> list[N]:
+    def _split(self, nodes: list[Node], pairs: list[Pair]) -> list[Node]:
         """Split cases, and work on all that come from them side by side."""
         calls = []
         for node, pair in zip(nodes, pairs, strict=True):
@@ -317,7 +310,7 @@ class CaseTree(ABC, Generic[N]):
             node.children = apart, together
         return children
 
-    def _count(self, nodes: list[N]) -> None:
+    def _count(self, nodes: list[Node]) -> None:
         """Count cases, and keep the best of the clusterings that they found."""
         self.n_nodes += len(nodes)
         known = math.inf if self._better is None else self.points.inertia(self._better)
@@ -340,9 +333,9 @@ class CaseTree(ABC, Generic[N]):
         )
 
 
-def steps_of(root: Node[C, M, S]) -> list[ProofStep[M]]:
+def steps_of(root: Node) -> list[ProofStep]:
     """List the steps of a tree, the case "apart" before the case "together"."""
-    steps: list[ProofStep[M]] = []
+    steps: list[ProofStep] = []
     pending = [root]
     while pending:
         node = pending.pop()

@@ -16,16 +16,13 @@ the gain a(y)
 Boxes with b >= t hold no mean at all. Two groups of which each box that is left either needs both
 or excludes both share a cluster in every cheaper clustering, and can be merged.
 
-The steps of a proof are those of `cases`; a step that fixes merges groups. `plane_bound` is the
-whole check. It trusts nothing but the points and the arithmetic of `plane_prices`, `plane_boxes`
-and `groups_together`; how the steps were found plays no role.
+The steps of a proof are those of `cases`; a step that fixes merges groups. Its check trusts nothing
+but the points and the arithmetic of `plane_prices`, `plane_boxes` and `groups_together`.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -36,9 +33,7 @@ from evomeans.exact.cases import (
     Node,
     Pair,
     ProofStep,
-    Rules,
     StepKind,
-    cases_bound,
     untold,
 )
 from evomeans.exact.plane_boxes import MOST_BOXES, Boxes, sort_groups
@@ -95,27 +90,17 @@ def groups_together(
     return np.unique(labels, return_inverse=True)[1].ravel()
 
 
-class PlaneProof(CasesProof[FloatArray]):
+class PlaneProof(CasesProof):
     """A proof by prices, for clusterings into at most k clusters."""
 
-
-def plane_bound(points: WeightedPoints, k: int, proof: PlaneProof) -> float:
-    """Return the bound of a proof in the units of the points, with all rounding allowed for."""
-    # Compiled code reads two coordinates of every point.
-    if points.values.shape[1] != 2:
-        raise InvalidProofError(
-            f"The proof is one in the plane, and the samples have {points.values.shape[1]} "
-            "features instead of 2."
-        )
-    root = partial(PlaneCase.of_points, points, k)
-    return cases_bound(points, PlaneRules(proof.cutoff), root, proof)
-
-
-@dataclass(frozen=True)
-class PlaneRules(Rules[PlaneCase, FloatArray]):
-    """What steps mean for cases in the plane."""
-
-    cutoff: float
+    def whole(self, points: WeightedPoints, k: int) -> PlaneCase:
+        """Return the whole problem; compiled code reads two coordinates of every point."""
+        if points.values.shape[1] != 2:
+            raise InvalidProofError(
+                f"The proof is one in the plane, and the samples have {points.values.shape[1]} "
+                "features instead of 2."
+            )
+        return PlaneCase.of_points(points, k)
 
     def bound(self, case: PlaneCase, multipliers: FloatArray) -> tuple[float, Evaluation]:
         """Return the bound of prices."""
@@ -138,17 +123,16 @@ class PlaneRules(Rules[PlaneCase, FloatArray]):
         a, b = case.groups[list(pair)]
         return None if a == b else (case.separated(pair), case.merged(pair))
 
-    def end(self, case: PlaneCase, known: float) -> float:
+    @staticmethod
+    def end(case: PlaneCase, known: float) -> float:
         """Return the bound of a case that is not split."""
         return math.inf if case.is_empty else known
 
 
 # ---- the search ----------------------------------------------------------------------------------
 
-PlaneNode = Node[PlaneCase, FloatArray, PriceStart]
 
-
-class PlaneTree(CaseTree[PlaneNode]):
+class PlaneTree(CaseTree):
     """A search tree over the clusterings of points in the plane, which needs a known one."""
 
     proof_type = PlaneProof
@@ -156,13 +140,13 @@ class PlaneTree(CaseTree[PlaneNode]):
     n_columns = 0
     labels: Integers
 
-    def _root(self, former: PlaneNode | None) -> tuple[PlaneCase, PriceStart]:
+    def _root(self, former: Node | None) -> tuple[PlaneCase, PriceStart]:
         case = PlaneCase.of_points(self.points, self.k)
         return case, first_start(case, self.labels)
 
     def _worked(
         self, case: PlaneCase, start: PriceStart, inherited: float, is_root: bool = False
-    ) -> PlaneNode:
+    ) -> Node:
         if case.is_empty:
             return Node(case, start, math.inf, [ProofStep(StepKind.END)])
         search = PriceSearch(case, self.cutoff, start)
@@ -182,11 +166,11 @@ class PlaneTree(CaseTree[PlaneNode]):
         merged = case.regrouped(labels)
         return Node(merged, start.regrouped(case, merged), bound, steps, better)
 
-    def _halves(self, node: PlaneNode, pair: Pair) -> list[tuple[PlaneCase, PriceStart]]:
+    def _halves(self, node: Node, pair: Pair) -> list[tuple[PlaneCase, PriceStart]]:
         halves = node.case.separated(pair), node.case.merged(pair)
         return [(half, node.start.regrouped(node.case, half)) for half in halves]
 
-    def _undecided(self, node: PlaneNode) -> Pair | None:
+    def _undecided(self, node: Node) -> Pair | None:
         """Return points of the two groups that share half a cluster; None if all is decided."""
         n = node.case.n
         if n < 2:

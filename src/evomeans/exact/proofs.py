@@ -9,12 +9,12 @@ from enum import StrEnum
 
 import numpy as np
 
-from evomeans.exact.cases import InvalidProofError
+from evomeans.exact.cases import CasesProof, InvalidProofError
 from evomeans.exact.line import cluster_line
-from evomeans.exact.plane_proof import PlaneProof, plane_bound
+from evomeans.exact.plane_proof import PlaneProof
 from evomeans.exact.points import UNIT, WeightedPoints, smallest_cost
 from evomeans.exact.separation import separation_bound
-from evomeans.exact.tree import TreeProof, tree_bound
+from evomeans.exact.tree import TreeProof
 from evomeans.typing import Integers
 
 
@@ -81,14 +81,12 @@ def check_proof(points: WeightedPoints, k: int, proof: Proof) -> float:
     """
     if points.n <= k:
         return 0.0
-    if isinstance(proof, TreeProof):
-        return tree_bound(points, k, proof)
+    if isinstance(proof, CasesProof):
+        return proof.lower_bound(points, k)
     if isinstance(proof, DirectProof):
         if not is_direct(points, k):
             raise InvalidProofError("The proof is one for simpler problems.")
         return direct_optimum(points, k)[0]
-    if isinstance(proof, PlaneProof):
-        return plane_bound(points, k, proof)
     if isinstance(proof, PartsProof):
         return parts_bound(points, k, proof)
     labels = proof.labels

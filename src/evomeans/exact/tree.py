@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +21,7 @@ from evomeans.exact.cases import (
     Node,
     Pair,
     ProofStep,
-    Rules,
     StepKind,
-    cases_bound,
     untold,
 )
 from evomeans.exact.cuts import are_valid
@@ -40,29 +38,21 @@ FAR_PATIENCE = 12
 """Of both while the gap is wide, unless no case may be split anyway."""
 
 
-class TreeProof(CasesProof[Multipliers]):
-    """A proof by the multipliers of the relaxation."""
+class TreeProof(CasesProof):
+    """A proof by the multipliers of the relaxation, for clusterings into exactly k clusters."""
 
     @property
     def n_cuts(self) -> int:
         """Cuts with a price in all the steps together."""
         return sum(len(step.multipliers.cuts) for step in self.steps if step.multipliers)
 
-
-def tree_bound(points: WeightedPoints, k: int, proof: TreeProof) -> float:
-    """Return the bound of a proof in the units of the points, with all rounding allowed for."""
-    n = points.n
-    if n <= k:
-        return 0.0  # exactly k clusters, which the steps speak of, need not be optimal
-    sizes = [len(step.multipliers.slack) for step in proof.steps if step.multipliers is not None]
-    if n > max(sizes, default=0) and n > ALWAYS_BUILT:
-        raise InvalidProofError(f"The proof has no multipliers for {n} distinct samples.")
-    root = partial(Subproblem.of_points, points, k, proof.cutoff)
-    return cases_bound(points, RelaxationRules(), root, proof)
-
-
-class RelaxationRules(Rules[Subproblem, Multipliers]):
-    """What steps mean for subproblems of the relaxation."""
+    def whole(self, points: WeightedPoints, k: int) -> Subproblem:
+        """Return the whole problem, unless its matrices are larger than any of the proof."""
+        n = points.n
+        sizes = [len(step.multipliers.slack) for step in self.steps if step.multipliers is not None]
+        if n > max(sizes, default=0) and n > ALWAYS_BUILT:
+            raise InvalidProofError(f"The proof has no multipliers for {n} distinct samples.")
+        return Subproblem.of_points(points, k, self.cutoff)
 
     def bound(self, case: Subproblem, multipliers: Multipliers) -> tuple[float, float]:
         """Return the bound of multipliers, unless compiled code would read out of bounds."""
@@ -87,7 +77,8 @@ class RelaxationRules(Rules[Subproblem, Multipliers]):
             return None
         return case.separated(a, b), case.merged(a, b)
 
-    def end(self, case: Subproblem, known: float) -> float:
+    @staticmethod
+    def end(case: Subproblem, known: float) -> float:
         """Return the bound of a case that is not split."""
         if case.n < case.k or case.is_empty:
             return math.inf  # no clustering into k clusters is left
@@ -98,19 +89,19 @@ class RelaxationRules(Rules[Subproblem, Multipliers]):
 
 
 @dataclass
-class RelaxedNode(Node[Subproblem, Multipliers, Iterate]):
+class RelaxedNode(Node):
     """A subproblem that was worked on, with the matrix that the relaxation came to."""
 
     Y: FloatArray | None = None
 
 
-class RelaxationTree(CaseTree[RelaxedNode]):
+class RelaxationTree(CaseTree):
     """A search tree over subproblems of the relaxation."""
 
     proof_type = TreeProof
     side_by_side = 4
 
-    def _root(self, former: RelaxedNode | None) -> tuple[Subproblem, Iterate]:
+    def _root(self, former: Node | None) -> tuple[Subproblem, Iterate]:
         problem = Subproblem.of_points(self.points, self.k, self.cutoff)
         return problem, former.start if former else Iterate.at_clustering(problem, self.labels)
 
@@ -120,7 +111,7 @@ class RelaxationTree(CaseTree[RelaxedNode]):
         node = RelaxedNode(
             case, start, inherited, [ProofStep(StepKind.END)], is_last=case.n <= self.k
         )
-        ended = RelaxationRules().end(case, -math.inf)
+        ended = TreeProof.end(case, -math.inf)
         if ended > -math.inf:
             node.bound = max(inherited, ended)
             node.better = self._better_clustering(node)
@@ -154,12 +145,12 @@ class RelaxationTree(CaseTree[RelaxedNode]):
             return None
         return self._if_better(rounded_clustering(self.points, node.case, node.Y))
 
-    def _halves(self, node: RelaxedNode, pair: Pair) -> list[tuple[Subproblem, Iterate]]:
+    def _halves(self, node: Node, pair: Pair) -> list[tuple[Subproblem, Iterate]]:
         a, b = pair
         apart, merged = node.case.separated(a, b), node.case.merged(a, b)
         return [(apart, node.start), (merged, node.start.merged(node.case, a, b, merged))]
 
-    def _undecided(self, node: RelaxedNode) -> Pair | None:
+    def _undecided(self, node: Any) -> Pair | None:
         """Return the pair that Y neither puts together nor keeps apart; None if Y has no number."""
         problem = node.case
         assert node.Y is not None

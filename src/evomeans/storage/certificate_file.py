@@ -174,7 +174,7 @@ def _proof_arrays(proof: Proof) -> Arrays:
 
 
 def _step_arrays(
-    proofs: Sequence[CasesProof[Any]], cutoffs: str, prefix: str, n_groups: Callable[[Any], int]
+    proofs: Sequence[CasesProof], cutoffs: str, prefix: str, n_groups: Callable[[Any], int]
 ) -> Arrays:
     """Write all of the steps of proofs but their multipliers, of which the groups are counted."""
     steps = [step for proof in proofs for step in proof.steps]
@@ -281,7 +281,7 @@ def _planes(archive: Archive, n_points: int) -> Iterator[PlaneProof]:
 
 def _steps(
     archive: Archive, cutoffs: str, prefix: str, n_points: int, multipliers: Callable[[int], Any]
-) -> Iterator[tuple[float, tuple[ProofStep[Any], ...]]]:
+) -> Iterator[tuple[float, tuple[ProofStep, ...]]]:
     """Yield the cutoffs and the steps of proofs; multipliers are read by their number of groups."""
     counts = archive.array(f"{prefix}_counts", "int64", (None,), low=1).tolist()
     total, there = sum(counts), len(archive.arrays.get(f"{prefix}_kinds", ()))
