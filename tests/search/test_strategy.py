@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import repeat
 
 import numpy as np
@@ -36,12 +36,20 @@ def test_a_strategy_that_could_not_end_is_refused(changes) -> None:
         Strategy("endless", **changes)
 
 
-def test_every_parameter_belongs_to_one_subject() -> None:
-    """Beside the name, which comes first: ``Strategy("mine", swaps=1.0)``."""
-    subjects = Strategy.__mro__[1:-2]
-    names = [one.name for subject in subjects for one in fields(subject) if one.name != "name"]
-    assert sorted(names) == sorted(one.name for one in fields(Strategy)[1:])
-    assert fields(Strategy)[0].name == "name"
+def test_every_parameter_but_the_name_belongs_to_one_subject() -> None:
+    names = [one.name for subject in Strategy.__mro__[1:-1] for one in fields(subject)]
+    assert sorted([*names, "name"]) == sorted(one.name for one in fields(Strategy))
+
+
+@pytest.mark.parametrize("name", [one.name for one in fields(Strategy)])
+def test_a_checkpoint_tells_strategies_apart_by_every_parameter(name) -> None:
+    """Those of the same name too, if they are not built in."""
+    own, paper = replace(DEEP, name="own"), replace(PAPER, name="own", survival=sorted)
+    value = getattr(own, name)
+    other = not value if isinstance(value, bool) else getattr(paper, name)
+    if other == value:
+        other = value / 2 + 0.1 if isinstance(value, int | float) else "other"
+    assert replace(own, **{name: other}).identity != own.identity
 
 
 def test_patience_grows_with_the_offspring_up_to_the_last_improvement() -> None:

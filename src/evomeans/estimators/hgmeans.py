@@ -82,21 +82,8 @@ class HGMeans(SearchingEstimator):
     ``warm_start=True`` and another ``random_state``, which continues from the last fit.
 
     **Coming from KMeans.** Methods, fitted attributes, ``n_clusters``, ``random_state`` and
-    ``verbose`` are used in the same way. The other parameters:
-
-    ============= ================================================================================
-    KMeans        HGMeans
-    ============= ================================================================================
-    ``init``      Leave it out, or pass an array of centres. Half of the founders begin with
-                  k-means++ with the default strategy.
-    ``n_init``    Leave it out. A population takes the place of restarts; to shorten the search,
-                  use :meth:`fast` or ``max_time``.
-    ``max_iter``  Leave it out. Every run of K-means continues until nothing changes.
-                  ``max_offspring`` counts runs, not steps.
-    ``tol``       Leave it out, for the same reason.
-    ``copy_x``    Leave it out. ``X`` is never changed.
-    ``algorithm`` Leave it out. All engines compute exact K-means.
-    ============= ================================================================================
+    ``verbose`` are used in the same way. Leave the other parameters of KMeans out; an error says
+    what takes their place. Half of the founders begin with k-means++ without being told to.
 
     **Interruption.** Ctrl-C during :meth:`fit` ends what the search is doing, except a crossover of
     thousands of centres. The samples are labelled once, the estimator is fitted with the best

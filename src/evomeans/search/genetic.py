@@ -188,7 +188,7 @@ class Pipeline:
         self._workers = workers
         self._place = place
         self._timing = timing
-        self._broods: deque[tuple[Brood, WorkerTask[list[Made]]]] = deque()
+        self._rounds: deque[tuple[Round, WorkerTask[list[Made]]]] = deque()
         self._count = 0
         self._can_place_early = True
 
@@ -205,8 +205,8 @@ class Pipeline:
         # While one is made in one go, its centres may be asked for. These two must not use one work
         # space.
         in_one_go = len(orders) == 1 and (at_once or not self._workers.shares_engine)
-        brood = Brood(orders, self._place, in_one_go)
-        self._broods.append((brood, self._workers.hand_out(brood.run, at_once=at_once)))
+        new = Round(orders, self._place, in_one_go)
+        self._rounds.append((new, self._workers.hand_out(new.run, at_once=at_once)))
         self._count += len(orders)
 
     def resume(self, waiting: Sequence[Order], batch: int) -> None:
@@ -220,31 +220,31 @@ class Pipeline:
         None come if it takes longer than a moment, so that the search sees limits and Ctrl-C. If it
         is the first solution of a search, and that has to end, it comes as it is.
         """
-        brood, task = self._broods[0]
+        oldest, task = self._rounds[0]
         # Where there is no time at all, as for most k of a path, moments add up.
         moment = min(MOMENT, self._timing.grace) if is_first else MOMENT
         if not self._workers.is_done(task, moment):
             if is_first and self._timing.is_overdue:
                 yield from self._cut_short()
-            elif is_first and self._timing.should_hurry() and not brood.is_placed:
+            elif is_first and self._timing.should_hurry() and not oldest.is_placed:
                 # Its refinement begins soon, from wherever it is placed by now.
                 self._cut_short()
             return
-        for made in self._workers.result(task)[brood.n_taken :]:
+        for made in self._workers.result(task)[oldest.n_taken :]:
             self._count -= 1
-            brood.n_taken += 1
+            oldest.n_taken += 1
             yield made
-        self._broods.popleft()
+        self._rounds.popleft()
 
     def waiting(self) -> list[Order]:
         """Return the orders, placed, of all solutions that have not been taken."""
         engine = self._workers.engine
-        return [order for brood, _ in self._broods for order in brood.placed(engine)]
+        return [order for one, _ in self._rounds for order in one.placed(engine)]
 
     def drop(self) -> None:
         """Give up all solutions."""
         self._workers.drop()
-        self._broods.clear()
+        self._rounds.clear()
         self._count = 0
 
     def _cut_short(self) -> list[Made]:
@@ -254,12 +254,12 @@ class Pipeline:
         continues from there if it is taken after all, and those that were begun with it begin
         again.
         """
-        brood, task = self._broods[0]
-        may_cut = brood.is_placed or self._can_place_early
+        oldest, task = self._rounds[0]
+        may_cut = oldest.is_placed or self._can_place_early
         if not may_cut or self._workers.is_done(task, 0.0):
             return []
         self.drop()
-        if (orders := self._placed_early(brood)) is None:
+        if (orders := self._placed_early(oldest)) is None:
             return []
         order, *others = orders
         if task.error is not None and not isinstance(task.error, Abandoned):
@@ -271,22 +271,22 @@ class Pipeline:
         self.begin([rest, *others], at_once=False)
         return [(order, Refinement.stopped(rest))]
 
-    def _placed_early(self, brood: Brood) -> list[Order] | None:
+    def _placed_early(self, oldest: Round) -> list[Order] | None:
         """Return orders; those that are not placed yet begin with samples drawn by weight."""
         engine = self._workers.engine
         engine.abandon(True)
         try:
-            return brood.placed(engine)
+            return oldest.placed(engine)
         except Abandoned:
             # It has to ask elsewhere for its samples, and begins again to do so.
             self._can_place_early = False
-            self.begin(brood.orders, at_once=False)
+            self.begin(oldest.orders, at_once=False)
             return None
         finally:
             engine.abandon(False)
 
 
-class Brood:
+class Round:
     """Solutions that are refined together.
 
     If they may be made ``in_one_go``, an engine makes an offspring without placing it first.

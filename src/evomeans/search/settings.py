@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from evomeans.engines.protocol import Ability
 from evomeans.search.crossover import (
@@ -25,7 +25,7 @@ from evomeans.search.population import (
     survivors,
 )
 
-# Effective size of clusters (see ``search/plan.py``) up to which Hartigan's moves pay, and up to
+# Effective size of clusters (see ``search/plan.py``) up to which Hartigan's moves help, and up to
 # which partition crossover does. The larger it is, the less a single sample changes, and the fewer
 # parts there are.
 SMALL_FOR_MOVES, SMALL_FOR_PARTS = 256, 128
@@ -53,21 +53,8 @@ def _require(condition: bool, name: str, value: object, expectation: str) -> Non
         raise ValueError(f"{name}={value!r} must be {expectation}.")
 
 
-@dataclass(frozen=True)
-class Named:
-    """A name.
-
-    Parameters
-    ----------
-    name : str
-        As the user writes it.
-    """
-
-    name: str
-
-
-@dataclass(frozen=True)
-class FoundingPolicy(Named):
+@dataclass(frozen=True, kw_only=True)
+class FoundingPolicy:
     """How populations begin.
 
     Parameters
@@ -83,8 +70,8 @@ class FoundingPolicy(Named):
     distinct_starts: bool = False
 
 
-@dataclass(frozen=True)
-class BreedingPolicy(Named):
+@dataclass(frozen=True, kw_only=True)
+class BreedingPolicy:
     """How offspring are made, and who survives.
 
     Parameters
@@ -116,8 +103,8 @@ class BreedingPolicy(Named):
         _require(self.lag >= 1, "lag", self.lag, "at least 1")
 
 
-@dataclass(frozen=True)
-class LocalSearchPolicy(Named):
+@dataclass(frozen=True, kw_only=True)
+class LocalSearchPolicy:
     """What follows K-means, and where.
 
     Parameters
@@ -126,7 +113,7 @@ class LocalSearchPolicy(Named):
         Whether Hartigan's moves follow K-means.
     swaps : float
         How many swaps follow, per cluster: one centre at a time is put elsewhere, and back again if
-        that does not pay.
+        that does not help.
     first_swaps : float
         How many swaps per cluster the very first solution gets, as the second one, unless clusters
         are noisy; fewer in proportion to their cost beyond twice ``swaps_up_to``. So there is a
@@ -152,8 +139,8 @@ class LocalSearchPolicy(Named):
     momentum_up_to: float = 0.0
 
 
-@dataclass(frozen=True)
-class NoisePolicy(Named):
+@dataclass(frozen=True, kw_only=True)
+class NoisePolicy:
     """What is different where clusters are noisy.
 
     The distances within such clusters are larger than those between. There a K-means run is long
@@ -185,8 +172,8 @@ class NoisePolicy(Named):
         _require(self.noisy_founders >= 1, "noisy_founders", self.noisy_founders, "at least 1")
 
 
-@dataclass(frozen=True)
-class PatiencePolicy(Named):
+@dataclass(frozen=True, kw_only=True)
+class PatiencePolicy:
     """When populations have found what they can, and how many have to agree.
 
     Parameters
@@ -219,8 +206,8 @@ class PatiencePolicy(Named):
         _require(self.agreement >= 1, "agreement", self.agreement, "at least 1")
 
 
-@dataclass(frozen=True)
-class SamplingPolicy(Named):
+@dataclass(frozen=True, kw_only=True)
+class SamplingPolicy:
     """Whether a search begins on a sample of the rows.
 
     Parameters
@@ -239,10 +226,13 @@ class Strategy(
 ):
     """A choice of operators for the one loop of :func:`~evomeans.search.genetic.evolve`.
 
-    ``dataclasses.replace`` exchanges one of them. The parameters are those of six subjects:
-    :class:`FoundingPolicy`, :class:`BreedingPolicy`, :class:`LocalSearchPolicy`,
-    :class:`NoisePolicy`, :class:`PatiencePolicy` and :class:`SamplingPolicy`.
+    ``dataclasses.replace`` exchanges one of them. Besides the ``name``, which users may write, the
+    parameters are those of six subjects: :class:`FoundingPolicy`, :class:`BreedingPolicy`,
+    :class:`LocalSearchPolicy`, :class:`NoisePolicy`, :class:`PatiencePolicy` and
+    :class:`SamplingPolicy`.
     """
+
+    name: str
 
     def __post_init__(self) -> None:
         self.check_breeding()
@@ -254,18 +244,12 @@ class Strategy(
         """What a checkpoint compares: the name, and of one that is not built in all settings."""
         if STRATEGIES.get(self.name) == self:
             return self.name
-        founding = [(one.name, getattr(one, "greedy", None)) for one in self.founding]
-        crossovers = [(one.name, one.share, one.up_to) for one in self.crossovers]
-        others = [getattr(one, "__name__", "") for one in (self.selection, self.survival)]
-        swaps = self.swaps, self.first_swaps, self.swaps_up_to
-        local_search = self.single_moves, self.moves_up_to, *swaps
-        patience = self.patience, self.patience_per_cluster, self.first_patience, self.tolerance
-        course = *patience, self.agreement, self.sample_per_cluster, self.lag
-        momentum = self.momentum_from, self.momentum_up_to, self.divides_below
-        noisy = self.noisy_up_to, self.noisy_founders, self.noisy_swaps, self.noisy_patience
-        parts = founding, crossovers, others, local_search, momentum, noisy, course
-        distinct = ["distinct starts"] if self.distinct_starts else []
-        return " ".join([self.name, *map(str, parts), *distinct])
+        settings = {one.name: getattr(self, one.name) for one in fields(self)}
+        for name in ("selection", "survival"):
+            settings[name] = getattr(settings[name], "__name__", "")
+        settings["founding"] = [(one.name, getattr(one, "greedy", None)) for one in self.founding]
+        settings["crossovers"] = [(one.name, one.share, one.up_to) for one in self.crossovers]
+        return str(settings)
 
     def longest_wait(self, n_clusters: int) -> int:
         """How many offspring in a row may at most fail, if the user has no other wish."""
