@@ -54,7 +54,7 @@ class HGMeans(SearchingEstimator):
           unless that is beyond the precision of float64.
         - "cpu": compiled, multi-threaded, dense and sparse. The first fit on a machine compiles
           for some seconds; later ones read the result from a cache.
-        - "gpu": batches of 32 solutions on an NVIDIA GPU, dense only; for large data with many
+        - "gpu": batches of 4 to 32 solutions on an NVIDIA GPU, dense only; for large data with many
           clusters or features. It needs the extra ``gpu`` and is never chosen by "auto". Without
           PyTorch or a GPU the fit fails and says what is missing.
         - "dask": for data larger than memory, or on a cluster. Blocks of samples stay where Dask

@@ -149,3 +149,11 @@ def test_seeds_on_the_device_are_those_of_the_host(engine_of) -> None:
     places, draws = (np.arange(500) + 0.5) / 500, np.random.default_rng(2).random((1, 40, 4))
     (placed,) = engine.seeds_among(places, draws)
     np.testing.assert_allclose(placed, seed_among(engine.samples_at(places), draws[0]), atol=1e-12)
+
+
+def test_seeds_among_equal_samples_are_samples(engine_of) -> None:
+    engine = engine_of(np.repeat(overlapping(3), 100, axis=0))
+    places, draws = (np.arange(300) + 0.5) / 300, np.random.default_rng(2).random((2, 40, 4))
+    rows = {tuple(row) for row in engine.samples_at(places).tolist()}
+    for centers in engine.seeds_among(places, draws):
+        assert {tuple(center) for center in centers.tolist()} == rows

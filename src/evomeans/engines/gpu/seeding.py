@@ -9,6 +9,8 @@ import torch
 
 # Chances of rows are integers below this, which add up to the same in any order.
 LARGEST_CHANCE = 2.0**40
+# In the frame, squares below this are rounding in single precision.
+NO_DISTANCE = 1e-20
 # Steps between two looks at whether the centres are still wanted.
 STEPS_AT_ONCE = 256
 
@@ -52,7 +54,7 @@ class Seeding:
 
     def _step(self) -> None:
         """Draw candidates of the next centre by their distances, and take the best."""
-        scale = LARGEST_CHANCE / self.nearest.amax(dim=1, keepdim=True).clamp(min=1e-30)
+        scale = LARGEST_CHANCE / self.nearest.amax(dim=1, keepdim=True).clamp(min=NO_DISTANCE)
         chances = (self.nearest * scale).long().cumsum(dim=1)
         numbers = self.quantiles.index_select(1, self.place)[:, 0]
         wanted = (numbers * chances[:, -1:]).long()
