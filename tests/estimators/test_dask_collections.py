@@ -21,7 +21,6 @@ from evomeans.engines import Order, create_engine
 from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.dask import DaskEngine, blocks
 from evomeans.engines.dask.engine import BATCH
-from evomeans.engines.protocol import LocalSearch
 from evomeans.estimators.validation import check_sample_weight, check_samples
 from evomeans.search import SearchSettings, solve
 from optional import require_torch
@@ -130,15 +129,15 @@ def test_answers_are_lazy_and_agree():
     assert_array_equal(quick().fit_predict(lazy()).compute(), labels)
 
 
-def test_single_precision_stays():
-    model = quick(max_offspring=1).fit(lazy(X.astype(np.float32)))
-    assert model.cluster_centers_.dtype == np.float32
-    assert model.transform(lazy(X.astype(np.float32))).dtype == np.float32
-
-
-def test_integers_become_float64():
-    model = quick(3, max_offspring=1).fit(lazy(np.round(X).astype(np.int16)))
-    assert model.cluster_centers_.dtype == np.float64
+@pytest.mark.parametrize(
+    ("given", "kept"), [(np.float32, np.float32), (np.float64, np.float64), (np.int16, np.float64)]
+)
+def test_precision_is_kept_and_integers_become_float64(given, kept):
+    """Also if columns are in several chunks."""
+    samples = da.from_array(np.round(X).astype(given), chunks=(200, 2))
+    model = quick(3, max_offspring=1).fit(samples)
+    assert (model.cluster_centers_.dtype, model.transform(samples).dtype) == (kept, kept)
+    assert model.inertia_ == pytest.approx(-model.score(np.round(X)), rel=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["dask", "numpy", "list", "series"])
@@ -267,11 +266,6 @@ def in_memory_twin(ask, samples):
     return getattr(twin, ask)(samples)
 
 
-def test_columns_in_several_chunks():
-    split = da.from_array(X, chunks=(200, 2))
-    assert_allclose(quick().fit(split).inertia_, fitted().inertia_, rtol=1e-3)
-
-
 def test_fewer_distinct_samples_than_clusters():
     """Zero inertia, a warning, and lazy labels without the empty clusters."""
     few = np.repeat(X[:3], 50, axis=0)
@@ -360,39 +354,20 @@ def test_what_cannot_be_fitted(samples, error, text):
 def test_not_a_number_in_one_block():
     bad = X.copy()
     bad[460, 2] = np.inf
+    asked = (
+        lambda samples: fitted().predict(samples).compute(),
+        lambda samples: fitted().transform(samples).compute(),
+        fitted().score,
+        quick().fit,
+    )
     for chunks, block in ((CHUNKS, 3), ((450, 450), 1)):
-        text = f"X has inf in block {block}, row 10 of it, column 2"
-        with pytest.raises(ValueError, match=text):
-            fitted().predict(lazy(bad, chunks)).compute()
-        with pytest.raises(ValueError, match=text):
-            fitted().transform(lazy(bad, chunks)).compute()
-        with pytest.raises(ValueError, match=text):
-            fitted().score(lazy(bad, chunks))
-        with pytest.raises(ValueError, match=text):
-            quick().fit(lazy(bad, chunks))
-
-
-def test_numbers_whose_sums_would_overflow():
-    """As in memory; the block is named."""
-    huge = X.copy()
-    huge[460, 2] = -1e301
-    with pytest.raises(
-        ValueError, match=r"X has -1e\+301 in block 3, row 10 of it, column 2.*1e\+300"
-    ):
-        quick().fit(lazy(huge))
-
-
-def test_the_engine_refuses_to_stop_before_the_fixed_point():
-    engine = create_engine("dask", X, None)
-    with pytest.raises(NotImplementedError, match="The Dask engine cannot do"):
-        engine.refine([Order(np.zeros((2, 3)), local_search=LocalSearch(max_iter=3))])
-
-
-def test_weights_that_do_not_fit():
-    with pytest.raises(ValueError, match=r"sample_weight.shape=\(5,\) must be \(900,\)"):
-        quick().fit(lazy(), sample_weight=np.ones(5))
-    with pytest.raises(ValueError, match="sample_weight must not be negative"):
-        quick().fit(lazy(), sample_weight=-np.ones(900))
+        for ask in asked:
+            with pytest.raises(ValueError, match=f"inf in block {block}, row 10 of it, column 2"):
+                ask(lazy(bad, chunks))
+    # Sums of it would overflow.
+    bad[460, 2] = -1e301
+    with pytest.raises(ValueError, match=r"X has -1e\+301 in block 3, row 10 of it.*1e\+300"):
+        quick().fit(lazy(bad))
 
 
 @pytest.mark.parametrize(
@@ -404,6 +379,7 @@ def test_weights_that_do_not_fit():
         (da.full(900, 1e308), ValueError, "sums to infinity"),
         (np.full(900, np.nan), ValueError, "sample_weight contains NaN"),
         (np.zeros(900), ValueError, "must not be all zero"),
+        (np.ones(5), ValueError, r"sample_weight.shape=\(5,\) must be \(900,\)"),
         (-1.0, ValueError, "must not be negative"),
         (np.ones(900, complex), ValueError, "Complex data not supported"),
         ("heavy", ValueError, "could not convert"),

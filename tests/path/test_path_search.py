@@ -53,12 +53,22 @@ def swept(up, down):
     return state
 
 
-def followed(engine="cpu", ks=range(2, 9), seed=1, n_jobs=1, stop_after=None, state=None, **more):
-    state = state or PathState([1, *ks], [seed])
+def followed(
+    engine="cpu",
+    ks=range(2, 9),
+    n_jobs=1,
+    stop_after=None,
+    interrupt_after=None,
+    state=None,
+    observers=(),
+    **more,
+):
+    state = state or PathState([1, *ks], [1])
     records = []
 
     def observe(record):
         records.append(record)
+        interrupt.requested = record.number == interrupt_after
         return record.number == stop_after
 
     with DeferredInterrupt() as interrupt:
@@ -66,7 +76,7 @@ def followed(engine="cpu", ks=range(2, 9), seed=1, n_jobs=1, stop_after=None, st
             create_engine(engine, X, None, n_jobs=n_jobs),
             state,
             PathSettings(**more),
-            observers=[observe],
+            observers=[observe, *observers],
             interrupt=interrupt,
         )
     return state, reason, records
@@ -94,14 +104,7 @@ class Diary(SearchObserver):
 def test_observers_of_a_path_may_have_verbs():
     """The best of its k is a step that is the first for it, or improves on those before it."""
     diary = Diary()
-    with DeferredInterrupt() as interrupt:
-        reason = follow_path(
-            create_engine("cpu", X, None, n_jobs=1),
-            PathState([1, 2, 3], [1]),
-            PathSettings(),
-            observers=[diary],
-            interrupt=interrupt,
-        )
+    _, reason, _ = followed(ks=[2, 3], observers=[diary])
     assert reason is StopReason.AGREEMENT
     first = [("step", 1, False), ("best", 1), ("step", 2, False), ("best", 2)]
     assert diary.told[:5] == [("start", 0), *first]
@@ -207,16 +210,7 @@ def test_bits_depend_neither_on_threads_nor_on_interruptions():
 def test_an_interrupted_step_leaves_no_trace():
     """What it found is given up, so that the path can continue with the same numbers."""
     whole, _, _ = followed()
-    state = PathState([1, *range(2, 9)], [1])
-    with DeferredInterrupt() as interrupt:
-
-        def interrupt_it(record):
-            interrupt.requested = record.number == 4
-
-        engine = create_engine("cpu", X, None, n_jobs=1)
-        reason = follow_path(
-            engine, state, PathSettings(), observers=[interrupt_it], interrupt=interrupt
-        )
+    state, reason, _ = followed(interrupt_after=4)
     assert reason is StopReason.INTERRUPTED
     assert state.n_steps == 4
     assert same(whole, followed(state=state)[0])

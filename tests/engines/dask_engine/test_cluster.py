@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 from sklearn.base import clone
 
 from evomeans import HGMeans
@@ -121,10 +121,6 @@ def test_replies_merged_in_a_tree_and_requests_passed_on(client, undisturbed, mo
     monkeypatch.setattr(runners, "FAN_IN", 2)
     monkeypatch.setattr(runners, "DIRECT", 0)
     assert_same_fit(quick().fit(lazy()), undisturbed)
-
-
-def test_persisted_samples(client, undisturbed):
-    assert_same_fit(quick().fit(lazy().persist()), undisturbed)
 
 
 def test_workers_without_room_for_anything(client, undisturbed, monkeypatch):
@@ -381,40 +377,6 @@ def test_a_client_that_dies_and_its_successor(cluster, client, undisturbed, tmp_
 
 def n_records(path):
     return len(read_archive(path, FORMAT, VERSION).arrays["history_number"])
-
-
-# ---- awkward data ----------------------------------------------------------------------------
-
-
-def test_blocks_of_all_sizes_unknown_to_dask(client, undisturbed, caplog):
-    """Chunk sizes are counted in one pass, and that is said."""
-    unknown = lazy()
-    unknown._chunks = ((np.nan,) * len(CHUNKS), (4,))
-    with caplog.at_level(logging.WARNING, "evomeans"):
-        assert_same_fit(quick().fit(unknown), undisturbed)
-    assert "chunks of unknown size" in caplog.text
-
-
-def test_single_precision_and_weights_in_dask(client):
-    """As the CPU engine with the same samples in memory, up to rounding."""
-    samples = X.astype(np.float32)
-    weights = np.random.default_rng(1).random(len(X))
-    brief = {"max_offspring": 1, "strategy": "paper"}
-    model = quick(**brief).fit(lazy(samples), sample_weight=da.from_array(weights, chunks=777))
-    whole = quick(**brief, engine="cpu").fit(samples, sample_weight=weights)
-    assert model.cluster_centers_.dtype == np.float32
-    one, two = (fitted.history_.column("inertia")[:6] for fitted in (model, whole))
-    assert_allclose(one, two)
-    assert model.score(lazy(samples), sample_weight=weights) == pytest.approx(-model.inertia_)
-
-
-def test_what_is_not_a_number_is_named_by_block_and_row(client):
-    bad = X.copy()
-    bad[750, 1] = np.nan
-    model = quick()
-    with pytest.raises(ValueError, match=r"X has nan in block 3, row 50 of it, column 1"):
-        model.fit(lazy(bad, (430, 70, 200, 800)))
-    assert not hasattr(model, "cluster_centers_")
 
 
 def test_a_memory_map_is_read_by_the_workers(client, undisturbed, tmp_path):

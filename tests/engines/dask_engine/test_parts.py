@@ -13,7 +13,7 @@ from evomeans.engines import create_engine
 from evomeans.engines.cpu.layout import State
 from evomeans.engines.cpu.samples import encode_samples
 from evomeans.engines.dask import blocks, cache
-from evomeans.engines.dask.blocks import combine, even_parts, row_chunks, summarize
+from evomeans.engines.dask.blocks import combine, row_chunks, summarize
 from evomeans.engines.dask.cache import Standing, WorkerCache, memory_of
 from evomeans.engines.dask.engine import locate, positions
 from evomeans.engines.dask.steps import Reply, merge_replies
@@ -22,34 +22,18 @@ from evomeans.engines.frame import Frame
 # ---- blocks ----------------------------------------------------------------------------------
 
 
-def test_chunks_of_a_good_size_are_blocks():
-    assert row_chunks([1000, 900, 1100], 2048) == (1000, 900, 1100)
-
-
-def test_small_chunks_are_joined_and_large_ones_split():
-    """Boundaries of chunks stay boundaries, but for runs of tiny ones."""
-    rows = row_chunks([10, 10, 10, 100_000, 5], 400)
-    assert rows[0] == 30
-    assert rows[-1] == 5
-    assert sum(rows[1:-1]) == 100_000
-    assert max(rows) * 400 <= blocks.SMALLEST_LIMIT
-    assert max(rows[1:-1]) - min(rows[1:-1]) <= 1
-
-
-def test_blocks_of_large_data_have_a_largest_size():
-    rows = row_chunks([10**8], 400)
-    assert sum(rows) == 10**8
-    assert max(rows) * 400 <= blocks.LARGEST_BLOCK
-
-
-@pytest.mark.parametrize("chunks", [[0], [0, 0], [5, 0, 7], [1]])
-def test_no_row_is_lost(chunks):
-    assert sum(row_chunks(chunks, 8)) == sum(chunks)
-
-
-def test_even_parts_differ_by_one_row():
-    assert even_parts(10, 3) == [3, 3, 4]
-    assert even_parts(2, 5) == [1, 1]
+@pytest.mark.parametrize(
+    ("chunks", "row_bytes"),
+    [([1000, 900, 1100], 2048), ([10, 10, 10, 100_000, 5], 400), ([10**8], 400), ([0, 5, 0], 8)],
+)
+def test_blocks_follow_chunks_within_the_limits(chunks, row_bytes):
+    """No row is lost; those of a large chunk are even, and small chunks of a run share one."""
+    rows = row_chunks(chunks, row_bytes)
+    assert sum(rows) == sum(chunks)
+    assert max(rows) * row_bytes <= blocks.LARGEST_BLOCK
+    assert rows == tuple(chunks) if row_bytes == 2048 else len(rows) != len(chunks)
+    parts = rows[1:-1] if len(chunks) == 5 else rows
+    assert len(rows) < 4 or max(parts) - min(parts) <= 1
 
 
 def test_a_survey_is_that_of_all_rows():
@@ -176,6 +160,9 @@ def test_blocks_that_move_leave_with_their_standings():
     for token, block in [("x", 0), ("x", 1), ("y", 1)]:
         cache.keep_samples((token, block), one)
         cache.give((token, 7, block, True), state, serial=0)
+    cache.give(("x", 8, 1, True), state, serial=0)
+    cache.forget("x", frozenset([8]))
+    assert cache.take(("x", 8, 1, True)) is None
     cache.drop("x", [1])
     assert cache.samples(("x", 1)) is None
     assert cache.nbytes == (2 * memory_of(one), 2 * state.nbytes)
@@ -211,16 +198,6 @@ def test_standings_in_use_do_not_push_each_other_out():
             known += cache.take(("x", name, 0, True)) is not None
             cache.give(("x", name, 0, True), one, serial)
         assert known == (3 if serial else 0)
-
-
-def test_forgotten_solutions_leave():
-    cache = WorkerCache(10**9)
-    for name in range(4):
-        cache.give(("x", name, 0, True), standing_of(64), 0)
-        cache.give(("y", name, 0, True), standing_of(64), 0)
-    cache.forget("x", frozenset([1, 2]))
-    assert [cache.take(("x", name, 0, True)) is not None for name in range(4)] == [1, 0, 0, 1]
-    assert cache.take(("y", 1, 0, True)) is not None
 
 
 def test_threads_that_ask_at_once_get_one_cache(monkeypatch):
