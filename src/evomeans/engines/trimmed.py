@@ -19,8 +19,15 @@ from evomeans.compiled.ready import Call
 from evomeans.engines.base import Descent, ModelEngine, is_hopeless, weighted_sum
 from evomeans.engines.constrained.engine import closest_centers, measured_blocks
 from evomeans.engines.constrained.engine import kernel_calls as constrained_calls
-from evomeans.engines.constrained.layout import NONE, Clustering, Items, MoveMemory
-from evomeans.engines.constrained.moves import centre, measure, move_items
+from evomeans.engines.constrained.moves import (
+    NONE,
+    Clustering,
+    Items,
+    MoveMemory,
+    centre,
+    measure,
+    move_items,
+)
 from evomeans.engines.frame import Frame
 from evomeans.kernels.vectors import squared_difference
 from evomeans.typing import FloatArray, Integers, Labels

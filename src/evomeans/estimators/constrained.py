@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import partial
-from numbers import Integral, Real
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -58,17 +58,15 @@ def _text(value: Any) -> str | None:
 def _sizes(name: str, value: Any, n_clusters: int, default: int) -> Integers:
     if value is None:
         return np.full(n_clusters, default)
-    expected = f"None, 'balanced', an int, or {n_clusters} ints, one for each cluster"
-    if isinstance(value, str | bool):
-        raise TypeError(f"{name} must be {expected}, got {shown(value)}.")
-    if isinstance(value, Real) and not isinstance(value, Integral):
-        raise TypeError(f"{name} must be {expected}, got {shown(value)}.")
     try:
         sizes = np.asarray(value)
     except ValueError:
-        raise TypeError(f"{name} must be {expected}, got {shown(value)}.") from None
+        sizes = np.empty(0)
     if sizes.dtype.kind not in "iu":
-        raise TypeError(f"{name} must be {expected}, got {shown(value)}.")
+        raise TypeError(
+            f"{name} must be None, 'balanced', an int, or {n_clusters} ints, one for each cluster, "
+            f"got {shown(value)}."
+        )
     if sizes.shape not in ((), (n_clusters,)):
         raise ValueError(
             f"{name} has the shape {sizes.shape}, but must be an int or have {n_clusters} values, "

@@ -8,6 +8,7 @@ import time
 import warnings
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
@@ -23,7 +24,6 @@ from evomeans.estimators.fitted import CentersMixin
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.parameters import check_int, generator_from
 from evomeans.estimators.path_solving import (
-    Answers,
     PathSearch,
     Select,
     check_k_range,
@@ -314,18 +314,17 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
             keeper = search.keeper(engine, state.ks)
             state = state if keeper is None else keeper.read_or_write(state, resume=resume)
             deadline = parameters.deadline(began, state.seconds)
-            answers = Answers(engine, search.X, search.sample_weight)
             reason = search.run(
                 engine,
                 state,
                 observers=[*parameters.observers, *filter(None, [keeper])],
                 spent=time.perf_counter() - began,
-                weigh_for=answers.weigh_for,
+                weigh_for=partial(search.weigh_for, engine),
             )
             known = [k for k in ks if k in state.entries]
             if not known:
                 raise KeyboardInterrupt
-            solutions = search.settle(engine, state, known, reason, answers)
+            solutions = search.settle(engine, state, known, reason)
             if search.is_exact and not all(solutions[k].is_confirmed for k in known):
                 reason = StopReason.PRECISION
             evidence = collect_evidence(search, engine, state, solutions, deadline)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
 from numbers import Integral
 from operator import add
@@ -190,6 +190,8 @@ class PathSearch:
     X: Any
     sample_weight: Any
     interrupt: DeferredInterrupt
+    # By number of clusters, for searches that had to end before K-means had.
+    early: dict[int, EarlyAnswer] = field(default_factory=dict)
 
     @property
     def is_exact(self) -> bool:
@@ -234,19 +236,28 @@ class PathSearch:
                 audience.show(record, is_best=True)
         return StopReason.PROVEN_OPTIMAL
 
+    def weigh_for(self, engine: Engine, k: int) -> Weigh | None:
+        """Return what weighs the clusters of a search that has to end before K-means has."""
+        if is_dask(self.X):
+            return None
+        self.early[k] = EarlyAnswer(engine, self._labelled, self.sample_weight)
+        return self.early[k].weigh
+
+    def _labelled(self, engine: Engine, best: Individual, is_final: bool) -> FinalSolution:
+        return canonical_solution(engine, best.centers, self.X.dtype, is_final=is_final)
+
     def settle(
-        self,
-        engine: Engine,
-        state: PathState,
-        known: Sequence[int],
-        reason: StopReason,
-        answers: Answers,
+        self, engine: Engine, state: PathState, known: Sequence[int], reason: StopReason
     ) -> dict[int, FinalSolution]:
-        """Return the answers for the numbers of clusters that have one, and for 1."""
+        """Return the answers for the numbers of clusters that have one, and for 1.
+
+        Where time is up, samples that have been labelled already are not labelled again.
+        """
         X, sample_weight, solutions = self.X, self.sample_weight, {}
         for k in sorted({1, *known} & state.entries.keys()):
-            best = state.entries[k].best
-            solution = answers.settle(best, has_no_time(reason, engine, k))
+            best, is_final = state.entries[k].best, has_no_time(reason, engine, k)
+            solution = self.early[k].solution_for(best) if is_final and k in self.early else None
+            solution = solution or self._labelled(engine, best, is_final)
             solutions[k] = confirmed(solution, best, X, sample_weight, is_line=self.is_exact)
         if not self.is_exact:
             check_resolved(engine, X, sample_weight, solutions[known[-1]])
@@ -285,30 +296,6 @@ class PathSearch:
             total_weight=engine.total_weight,
             seed=source if isinstance(source, int) else None,
         )
-
-
-class Answers:
-    """Labels the samples for the solutions of a path; once only where time is up."""
-
-    def __init__(self, engine: Engine, X: Any, sample_weight: FloatArray | None) -> None:
-        self._engine, self._X, self._weights = engine, X, sample_weight
-        self._early: dict[int, EarlyAnswer] = {}
-
-    def weigh_for(self, k: int) -> Weigh | None:
-        """Return what weighs the clusters of a search that has to end before K-means has."""
-        if is_dask(self._X):
-            return None
-        self._early[k] = EarlyAnswer(self._engine, self._settle, self._weights)
-        return self._early[k].weigh
-
-    def settle(self, best: Individual, is_final: bool) -> FinalSolution:
-        """Return the solution with the centres of the best individual."""
-        early = self._early.get(len(best.centers)) if is_final else None
-        known = None if early is None else early.solution_for(best)
-        return self._settle(self._engine, best, is_final) if known is None else known
-
-    def _settle(self, engine: Engine, best: Individual, is_final: bool) -> FinalSolution:
-        return canonical_solution(engine, best.centers, self._X.dtype, is_final=is_final)
 
 
 @dataclass(frozen=True)

@@ -17,22 +17,26 @@ from evomeans.engines.constrained.feasibility import (
     find_clustering,
     place_exactly,
 )
-from evomeans.engines.constrained.layout import Clustering, Items, MoveMemory, place_bound
 from evomeans.engines.constrained.links import (
     Groups,
     Links,
     check_penalties,
     group_samples,
     neighbours,
+    pairs_among,
     soft_pairs,
 )
 from evomeans.engines.constrained.moves import (
     CANDIDATES,
+    Clustering,
+    Items,
+    MoveMemory,
     centre,
     exchange_items,
     measure,
     move_items,
     penalty,
+    place_bound,
 )
 from evomeans.engines.constrained.transport import Flow, Heaps, begin, fill_soon, transport
 from evomeans.engines.frame import Frame
@@ -258,10 +262,7 @@ class ConstrainedEngine(ModelEngine):
         """Place some items exactly, together with samples that cost nothing anywhere."""
         if len(items) * len(self.low) > MOST_VARIABLES:
             return False
-        place = np.full(self.n_samples, -1)
-        place[items] = np.arange(len(items))
-        pairs = place[self.pairs]
-        pairs = pairs[(pairs >= 0).all(axis=1)]
+        pairs = pairs_among(items, self.pairs, self.n_samples)
         counts = self.groups.counts[items]
         low, high = (self.low, self.high) if self.is_limited else self._no_limits
         verdict, found = place_exactly(

@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, linear_sum_assignment, milp
 from scipy.sparse import coo_array, vstack
 
-from evomeans.engines.constrained.links import Groups, InfeasibleError, Links, group_samples
+from evomeans.engines.constrained.links import (
+    Groups,
+    InfeasibleError,
+    Links,
+    group_samples,
+    pairs_among,
+)
 from evomeans.typing import FloatArray, Integers
 
 # HiGHS reports these for a program that was solved, and for one that has no solution.
@@ -156,9 +162,7 @@ def find_clustering(
     ``bound`` (b,) are the items whose places matter; all others are single samples that can go
     anywhere. Returns labels (b,), or raises an InfeasibleError with the samples that are to blame.
     """
-    place = np.full(len(groups.counts), -1)
-    place[bound] = np.arange(len(bound))
-    local = place[pairs]
+    local = pairs_among(bound, pairs, len(groups.counts))
     k, counts = len(low), groups.counts[bound]
     n_free = int(groups.counts.sum() - counts.sum())
     clique = largest_clique(len(bound), local, more_than=k)
@@ -218,10 +222,7 @@ def can_be_placed(
     items: NDArray[Any], pairs: Integers, counts: Integers, low: Integers, high: Integers
 ) -> bool:
     """Whether some of the items can be placed, proven."""
-    place = np.full(len(counts), -1)
-    place[items] = np.arange(len(items))
-    local = place[pairs]
-    local = local[(local >= 0).all(axis=1)]
+    local = pairs_among(items, pairs, len(counts))
     costs = np.zeros((len(items), len(low)))
     verdict, _ = place_exactly(costs, local, counts[items], 0, low, high)
     return verdict is Feasibility.FOUND

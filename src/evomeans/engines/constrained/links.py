@@ -75,6 +75,14 @@ def group_samples(n_samples: int, pairs: Integers) -> Integers:
     return connected_components(graph, directed=False)[1].astype(np.int64)
 
 
+def pairs_among(items: NDArray[Any], pairs: Integers, n_items: int) -> Integers:
+    """Return the pairs of which both are among some items, by their places there."""
+    place = np.full(n_items, -1)
+    place[items] = np.arange(len(items))
+    local = place[pairs]
+    return local[(local >= 0).all(axis=1)]
+
+
 def contract(X: NDArray[Any], sample_weight: FloatArray | None, of_sample: Integers) -> Groups:
     """Replace groups of samples by their means.
 

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import jit
-from evomeans.engines.constrained.layout import ENDLESS, NONE
+from evomeans.engines.constrained.moves import ENDLESS, NONE
 from evomeans.typing import FloatArray, Integers, Labels
 
 
