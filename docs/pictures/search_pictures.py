@@ -38,6 +38,8 @@ N_CLOUDS = 13
 N_FOUNDERS = 20
 N_CLUSTERS = 60
 """Of the second picture: so many that populations differ, so few that they also agree."""
+N_SHOWN = 8
+"""Populations of the default search in the second picture; later ones would hide each other."""
 
 
 # One offspring, step by step.
@@ -312,7 +314,7 @@ ROUNDING = 1e-7
 
 @dataclass(frozen=True)
 class Curve:
-    """The deepest solution of a population while it goes on: gap in percent to the best of all."""
+    """The best solution of a population as it continues: gap in percent to the best of all."""
 
     number: np.ndarray
     gap: np.ndarray
@@ -325,7 +327,7 @@ class Curve:
 
 
 def curves(model: HGMeans, best: float) -> list[Curve]:
-    """Return one curve for each population; one that unites two begins with the better of both."""
+    """Return one curve for each population; one that combines two begins with the better one."""
     columns = ("number", "population_best", "population", "founder")
     numbers, inertias, populations, founders = map(model.history_.column, columns)
     found = []
@@ -337,7 +339,7 @@ def curves(model: HGMeans, best: float) -> list[Curve]:
 
 
 def draw_populations() -> Figure:
-    """Show the populations of a deep search, beside the only one of the paper's search."""
+    """Show the populations of a default search, next to the only one of the paper's search."""
     X = load_diabetes().data
     deep, paper = (
         HGMeans(N_CLUSTERS, strategy=strategy, random_state=8).fit(X)
@@ -350,20 +352,22 @@ def draw_populations() -> Figure:
     left.set(ylim=(-0.007, 40), yticks=(0, 0.01, 0.1, 1, 10))
     left.set_yticklabels(["0", "0.01", "0.1", "1", "10 %"])
     left.yaxis.minorticks_off()
-    for axes, model in ((left, deep), (right, paper)):
-        axes.set_xlim(-0.02 * model.n_iter_, 1.015 * model.n_iter_)
-        axes.set_xticks(range(0, model.n_iter_, 1000))
+    shown = [curves(model, best)[:N_SHOWN] for model in (deep, paper)]
+    for axes, populations in zip((left, right), shown, strict=True):
+        last = populations[-1].number[-1]
+        axes.set_xlim(-0.02 * last, 1.015 * last)
+        axes.set_xticks(range(0, last, 1000))
         axes.xaxis.set_major_formatter("{x:,.0f}")
         axes.grid(axis="y", color=LINE, linewidth=1)
         axes.spines[:].set_visible(False)
         axes.tick_params(length=0, labelsize=19, labelcolor=TEXT, pad=8)
         axes.set_axisbelow(True)
-        draw_curves(axes, curves(model, best))
+        draw_curves(axes, populations)
         axes.set_xlabel("offspring", size=20, color=TEXT, labelpad=8)
     left.set_ylabel("inertia above the best of all", size=20, color=TEXT, labelpad=10)
-    begun = [curve for curve in curves(deep, best) if not curve.is_combined]
+    begun = [curve for curve in shown[0] if not curve.is_combined]
     agreeing = sum(curve.finds_best for curve in begun)
-    found = f"{len(begun)} populations, {agreeing} of which found the same best"
+    found = f"{len(begun)} independent populations, {agreeing} of which found the same best"
     texts = (
         (left, 'strategy="deep"', found),
         (right, 'strategy="paper"', "one population"),
@@ -378,13 +382,15 @@ def draw_populations() -> Figure:
 def draw_curves(axes: Axes, populations: Sequence[Curve]) -> None:
     """Draw the curves of a search, and say how each ends."""
     finds = 0
-    words = {"textcoords": "offset points", "size": 20}
+    # The ground of the words covers the lines that they would cross.
+    ground = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1}
+    words = {"textcoords": "offset points", "size": 20, "bbox": ground}
     for number, curve in enumerate(populations, start=1):
         color = BLUE if curve.finds_best else VERMILION
         axes.step(curve.number, curve.gap, where="post", color=color, linewidth=3)
         end, gap = curve.number[-1], curve.gap[-1]
         if curve.is_combined:
-            # Above its line: the words about the two that it unites are below.
+            # Above its line: the words about the two that it combines are below.
             place = {"ha": "right", "va": "bottom", "color": color}
             axes.annotate(f"{number}: combined", (end, gap), (0, 7), **place, **words)
             continue

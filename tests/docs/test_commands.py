@@ -106,3 +106,16 @@ def test_links_of_a_page_lead_to_files(page: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
         if not re.match(r"[a-z]+:|#", target):
             assert (page.parent / target.partition("#")[0]).exists(), target
+
+
+def test_pages_that_the_code_names_exist() -> None:
+    """Docstrings and comments send their readers to them."""
+    sources = [
+        path for folder in ("src", "lab", "examples") for path in (ROOT / folder).rglob("*.py")
+    ]
+    named = {
+        (path.name, page)
+        for path in sources
+        for page in re.findall(r"docs/[\w/-]+\.md", path.read_text(encoding="utf-8"))
+    }
+    assert {(name, page) for name, page in named if not (ROOT / page).exists()} == set()

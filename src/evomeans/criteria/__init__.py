@@ -58,7 +58,7 @@ DEFAULT_CRITERIA = (
 """Those that cost next to nothing."""
 
 DEFAULT_SELECT = "simplified_silhouette"
-"""docs/choosing-k.md has the measurement behind this choice."""
+"""docs/laboratory/criteria.md has the measurement behind this choice."""
 
 
 def find_criterion(name: object) -> Criterion:
