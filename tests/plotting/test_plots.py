@@ -302,12 +302,6 @@ def test_the_floor_is_clearly_below_all_gaps(gaps, floor):
     assert floor_below(np.array(gaps)) == pytest.approx(floor)
 
 
-def test_nothing_to_show():
-    """One column is solved without a search; the history is empty then."""
-    assert len(convergence_data(History()).x) == 0
-    assert len(population_data(History()).number) == 0
-
-
 def test_histories_that_do_not_know_the_members_have_no_population():
     """Those of older model files."""
     assert len(population_data(history_of(*ROWS)).number) == 0

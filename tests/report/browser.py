@@ -228,11 +228,6 @@ class Tab:
         asked = self.browser.events("Network.requestWillBeSent", self.session)
         return [params["request"]["url"] for params in asked]
 
-    def screenshot(self, path: Path, *, whole: bool = True) -> None:
-        """Write a picture of the page as PNG."""
-        answer = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(answer["data"]))
-
     def pdf(self, path: Path) -> None:
         """Print the page."""
         path.write_bytes(base64.b64decode(self.call("Page.printToPDF")["data"]))

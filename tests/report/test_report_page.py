@@ -116,10 +116,11 @@ def test_equally_good_solutions_are_not_drawn():
     assert 'data-chart="offspring"' not in page
 
 
-def test_how_often_the_best_was_found_again(data):
-    data["run"].update(stop_reason="no_improvement", n_rediscoveries=2)
+def test_how_often_the_best_was_found_again_and_how_certain_it_is(data):
+    data["run"].update(stop_reason="no_improvement", n_rediscoveries=2, certainty=0.957)
     page = render_report(data)
     assert "<dt>Best found again</dt><dd>2 times</dd>" in page
+    assert "<dt>Certainty</dt><dd>95 %</dd>" in page
     assert "The search ended because 3 independent starts led to the same best" in page
 
 
