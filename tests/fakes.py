@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evomeans.engines.base import OneAtATime
+from evomeans.engines.base import BaseEngine
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import Ability, Handle, Order, Refinement, require_abilities
 from evomeans.typing import Flags, FloatArray
@@ -25,7 +25,7 @@ class ScriptedClock:
 
 
 @dataclass
-class ScriptedEngine(OneAtATime):
+class ScriptedEngine(BaseEngine):
     """Answers the starts it gets with prescribed refinements, and remembers them.
 
     Parameters

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from evomeans.engines import Engine, Order, Refinement, create_engine
-from evomeans.engines.base import OneAtATime
+from evomeans.engines.base import BaseEngine
 from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.protocol import Ability
 from evomeans.search import DEEP, PAPER, Crossing, SearchResult, SearchSettings, Strategy, solve
@@ -22,7 +22,7 @@ SETTINGS = SearchSettings(4, 8, max_offspring=40)
 PARTS = Crossing(partition_crossover, needs=frozenset({Ability.PARTS}))
 
 
-class Forgetful(OneAtATime):
+class Forgetful(BaseEngine):
     """An engine that loses the handle of every other parent, at random."""
 
     def __init__(self, engine: Engine, seed: int) -> None:

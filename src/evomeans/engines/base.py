@@ -39,8 +39,8 @@ def total_weights(labels: Labels, weights: FloatArray | None, n_clusters: int) -
     return totals[1:].astype(np.float64)
 
 
-class CountingSamples:
-    """What an engine inherits that has the labels of all samples in memory."""
+class BaseEngine:
+    """Answers of most engines: one thread, no abilities, the labels of all samples in memory."""
 
     most_sampled: int = 0
     n_jobs: int = 1
@@ -80,6 +80,17 @@ class CountingSamples:
     def offspring(self, order: Order, ways: Sequence[Way]) -> Refinement | None:
         """Leave crossovers to the search."""
         return None
+
+    def workers(self, n_clusters: int, most: int) -> list[Self]:
+        """Return this engine: it has no others."""
+        return [self]
+
+    def takes_long(self, n_clusters: int) -> bool:
+        """Leave nothing to be abandoned."""
+        return False
+
+    def abandon(self, is_abandoned: bool) -> None:
+        """Do nothing: no other thread refines."""
 
     def close(self) -> None:
         """Release nothing: all of it is memory of this process."""
@@ -153,22 +164,7 @@ class DrawnCenters(ABC):
         return swapped
 
 
-class OneAtATime(CountingSamples):
-    """What an engine inherits that runs in one thread of this process."""
-
-    def workers(self, n_clusters: int, most: int) -> list[Self]:
-        """Return this engine: it has no others."""
-        return [self]
-
-    def takes_long(self, n_clusters: int) -> bool:
-        """Leave nothing to be abandoned."""
-        return False
-
-    def abandon(self, is_abandoned: bool) -> None:
-        """Do nothing: no other thread refines."""
-
-
-class PlainKMeans(Abandonable, OneAtATime):
+class PlainKMeans(Abandonable, BaseEngine):
     """What an engine inherits that runs K-means to its fixed point and nothing else."""
 
     abilities: frozenset[Ability] = frozenset()
@@ -200,7 +196,7 @@ class Descent:
     n_iter: int
 
 
-class ModelEngine(Abandonable, DrawnCenters, CountingSamples, ABC):
+class ModelEngine(Abandonable, DrawnCenters, BaseEngine, ABC):
     """Samples in memory, and the course of a refinement around the local search of a model.
 
     Samples are drawn for centres by ``chances``, which are their weights unless a model has samples

@@ -287,7 +287,7 @@ class Engine(Protocol):
     """What the search and the estimators ask of an engine.
 
     ``seed`` and ``better_parts`` belong to abilities. Engines without them inherit the refusals of
-    :class:`~evomeans.engines.base.CountingSamples`.
+    :class:`~evomeans.engines.base.BaseEngine`.
     """
 
     @property

@@ -112,6 +112,9 @@ class History(Sequence[OffspringRecord]):
     def __iter__(self) -> Iterator[OffspringRecord]:
         return iter(self._records)
 
+    def __reversed__(self) -> Iterator[OffspringRecord]:
+        return reversed(self._records)
+
     @overload
     def __getitem__(self, index: int) -> OffspringRecord: ...
     @overload

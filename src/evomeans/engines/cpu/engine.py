@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines import nearest
-from evomeans.engines.base import CountingSamples
+from evomeans.engines.base import BaseEngine
 from evomeans.engines.course import least_of
 from evomeans.engines.cpu.assignment import PAIRS
 from evomeans.engines.cpu.course import Refining, choose_place, is_common_end
@@ -79,7 +79,7 @@ MANY_PRODUCTS, ROWS_PER_POINT = 2**35, 4
 WAYS = tuple(Way)
 
 
-class CpuEngine(Abandonable, CountingSamples):
+class CpuEngine(Abandonable, BaseEngine):
     """K-means in Numba, with bounds inherited from a parent.
 
     * ``X`` (n, d) or CSR matrix of float32 or float64: samples in data units. A shifted and scaled
