@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,66 +96,36 @@ class OffspringRecord:
 COLUMNS = tuple(one.name for one in fields(OffspringRecord) if one.name != "centers")
 
 
-class History(Sequence[OffspringRecord]):
-    """The records of a search in the order in which they were made."""
-
-    def __init__(self, records: Sequence[OffspringRecord] = ()) -> None:
-        self._records = list(records)
-
-    def append(self, record: OffspringRecord) -> None:
-        """Add the newest record."""
-        self._records.append(record)
-
-    def __len__(self) -> int:
-        return len(self._records)
-
-    def __iter__(self) -> Iterator[OffspringRecord]:
-        return iter(self._records)
-
-    def __reversed__(self) -> Iterator[OffspringRecord]:
-        return reversed(self._records)
-
-    @overload
-    def __getitem__(self, index: int) -> OffspringRecord: ...
-    @overload
-    def __getitem__(self, index: slice) -> History: ...
-    def __getitem__(self, index: int | slice) -> OffspringRecord | History:
-        if isinstance(index, slice):
-            return History(self._records[index])
-        return self._records[index]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, History) and self._records == other._records
-
-    __hash__ = None  # type: ignore[assignment]
+class History(list[OffspringRecord]):
+    """The records of a search in the order in which they were made: a list that can say more."""
 
     def __repr__(self) -> str:
-        if not self._records:
+        if not self:
             return "History(empty)"
-        last = self._records[-1]
+        last = self[-1]
         return f"History({last.number} offspring, best inertia {last.best:.6g})"
 
     def _repr_html_(self) -> str:
         """Show a small convergence picture in notebooks."""
-        if not self._records:
+        if not self:
             return convergence_html([], "No search: the history is empty.")
-        first, last = self._records[0], self._records[-1]
+        first, last = self[0], self[-1]
         text = f"{last.number:,} offspring in {last.seconds:.3g} s: best inertia {last.best:.6g}"
         if last.best < first.inertia:
             gain = 100 * (1 - last.best / first.inertia)
             text += f", {gain:.3g} % below the first solution"
-        return convergence_html([record.best for record in self._records], text)
+        return convergence_html([record.best for record in self], text)
 
     def column(self, name: str) -> NDArray[np.generic]:
         """One field of all records as an array, e.g. ``history.column("best")``."""
         if name not in COLUMNS:
             raise KeyError(f"No column {name!r} in the history; it has {', '.join(COLUMNS)}.")
-        return np.array([getattr(record, name) for record in self._records])
+        return np.array([getattr(record, name) for record in self])
 
     def when_best_was_found(self) -> OffspringRecord:
         """Return the first record with the best inertia of all, up to rounding."""
-        limit = self._records[-1].best * (1.0 + IMPROVEMENT)
-        return next(record for record in self._records if record.best <= limit)
+        limit = self[-1].best * (1.0 + IMPROVEMENT)
+        return next(record for record in self if record.best <= limit)
 
     def to_csv(self, path: str | Path) -> None:
         """Write a header and one line per record; floats keep all their digits.
@@ -165,7 +135,7 @@ class History(Sequence[OffspringRecord]):
         text = io.StringIO(newline="")
         writer = csv.writer(text)
         writer.writerow(COLUMNS)
-        for record in self._records:
+        for record in self:
             writer.writerow([getattr(record, name) for name in COLUMNS])
         write_atomically(path, text.getvalue().encode("utf-8"))
 
