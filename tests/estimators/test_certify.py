@@ -45,15 +45,9 @@ def test_a_model_is_proven_optimal(X, certificate) -> None:
     assert not hasattr(model, "certificate_")
 
 
-def test_the_proof_does_not_depend_on_the_run(X, certificate) -> None:
-    assert (
-        evomeans.HGMeans(3, random_state=1).fit(X).certify(X).lower_bound == certificate.lower_bound
-    )
-
-
-def test_the_proof_does_not_depend_on_the_number_of_threads(X, certificate) -> None:
-    model = evomeans.HGMeans(3, random_state=0).fit(X)
-    assert model.certify(X, n_jobs=3).lower_bound == certificate.lower_bound
+def test_the_proof_depends_neither_on_the_run_nor_on_threads(X, certificate) -> None:
+    again = evomeans.HGMeans(3, random_state=1).fit(X).certify(X, n_jobs=3)
+    assert again.lower_bound == certificate.lower_bound
 
 
 def test_eigenvectors_of_another_device_prove_as_much(X, certificate, monkeypatch) -> None:
@@ -142,7 +136,6 @@ def test_the_relaxation_agrees_on_trivial_problems(X, k) -> None:
 def test_one_column_is_proven_by_its_dynamic_program(X) -> None:
     found = evomeans.certify(X[:, :1], np.arange(28) % 4)
     assert (found.method, found.status, found.improved) == ("direct", "optimal", True)
-    assert found.verify(X[:, :1]) == found.lower_bound
 
 
 def test_time_that_is_up_leaves_a_bound() -> None:

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from evomeans import Certificate, ExactKMeans, HGMeans, HGMeansPath, certify
 from evomeans.exact.line import cluster_line
 from evomeans.exact.points import WeightedPoints, exact_inertia
-from tests.fuzz.certificates import Problem, Rationals, case
+from tests.fuzz.certificates import Problem, Rationals, case, check_certificate
 
 
 def checked(
@@ -23,15 +23,12 @@ def checked(
     X = np.array(X, float)
     weights = None if weights is None else np.array(weights, float)
     k = k or len(set(labels))
-    found = certify(X, np.array(labels), weights, n_clusters=k, **options)
-    exact = Rationals(Problem("", "", X, weights, k))
-    assert found.labels is not None
-    own = exact.of_labels(found.labels)
-    assert Fraction(found.lower_bound) <= exact.optimum <= own
-    assert abs(Fraction(found.upper_bound) - own) <= own / 10**12 + Fraction(5e-324)
-    if found.is_optimal:
-        assert exact.optimum >= own * (1 - Fraction(options.get("gap", 1e-6)))
-    assert Fraction(found.verify(X, weights)) <= exact.optimum
+    problem = Problem("", "", X, weights, k)
+    found, exact = (
+        certify(X, np.array(labels), weights, n_clusters=k, **options),
+        Rationals(problem),
+    )
+    check_certificate(found, problem, exact, options.get("gap", 1e-6), Fraction(1, 10**12))
     return found, exact.optimum
 
 

@@ -36,14 +36,6 @@ class ExactSegments:
         w, wx, wxx = (row[j] - row[i] for row in self.sums)
         return wxx - wx * wx / w if w else Fraction(0)
 
-    def brute_force(self, k: int) -> Fraction:
-        """Minimum over all partitions into k segments."""
-        partitions = itertools.combinations(range(1, self.n), min(k, self.n) - 1)
-        return min(
-            sum(itertools.starmap(self.cost, itertools.pairwise((0, *cuts, self.n))), Fraction(0))
-            for cuts in partitions
-        )
-
     def optimum(self, k: int) -> Fraction:
         """Minimum by the textbook recursion."""
         best = [self.cost(0, j) for j in range(self.n + 1)]
@@ -88,7 +80,7 @@ def test_no_partition_is_better(problem: Problem) -> None:
     x, w, k = problem
     result = cluster_line(x, k, w)
     check_result(result, x, w, k)
-    optimum = ExactSegments(x[w > 0], w[w > 0]).brute_force(k)
+    optimum = ExactSegments(x[w > 0], w[w > 0]).optimum(k)
     assert cost_of_labels(x, w, result.labels) <= optimum * (1 + TOLERANCE)
 
 
@@ -99,7 +91,7 @@ def test_arbitrary_floats_without_weights(values: list[float], data: st.DataObje
     k = data.draw(st.integers(1, x.size))
     result = cluster_line(x, k)
     check_result(result, x, np.ones(x.size), k)
-    optimum = float(ExactSegments(x, np.ones(x.size)).brute_force(k))
+    optimum = float(ExactSegments(x, np.ones(x.size)).optimum(k))
     rounding = x.size * (1e-16 * np.abs(x).max()) ** 2
     assert result.inertia == pytest.approx(optimum, rel=1e-12, abs=rounding)
 
@@ -217,38 +209,22 @@ def test_order_of_repeated_points_does_not_matter() -> None:
     assert len({cluster_line(x, 1, np.array([*w, 0.7])).centers[0] for w in orders}) == 1
 
 
-def test_one_cluster_is_the_mean() -> None:
-    """With k = 1 the centre is the weighted mean and the inertia the weighted variance."""
-    x, w = np.array([3.0, 1.0, 7.0]), np.array([1.0, 2.0, 1.0])
-    result = cluster_line(x, 1, w)
-    assert result.centers.tolist() == [3.0]
-    assert result.labels.tolist() == [0, 0, 0]
-    assert (result.inertia, result.cluster_weights.tolist()) == (24.0, [4.0])
+SMALL = [
+    # x, weights, then centres, labels, inertia and weights of the clusters.
+    ([3, 1, 7], [1, 2, 1], [3], [0, 0, 0], 24, [4]),
+    ([3, 1, 2], [1, 1, 1], [1, 2, 3], [2, 0, 1], 0, [1, 1, 1]),
+    # Surplus centres repeat the largest value, and labels do not point at them.
+    *(([x] * 5, [1] * 5, [x] * 3, [0] * 5, 0, [5, 0, 0]) for x in (0.0, -7.5, 1e-310, 1e308)),
+    # Only positive weights count. The 2 is as far from both centres, and takes the lower index.
+    ([4, 0, 9, 2], [1, 2, 0, 0], [0, 4, 4], [1, 0, 1, 0], 0, [2, 1, 0]),
+]
 
 
-def test_as_many_clusters_as_points() -> None:
-    """With k = n every point is its own centre."""
-    result = cluster_line(np.array([3.0, 1.0, 2.0]), 3)
-    assert result.centers.tolist() == [1.0, 2.0, 3.0]
-    assert result.labels.tolist() == [2, 0, 1]
-    assert result.inertia == 0.0
-
-
-@pytest.mark.parametrize("value", [0.0, -7.5, 1e-310, 1e308])
-def test_equal_points(value: float) -> None:
-    """All points equal: one cluster has them all, the surplus centres repeat the value."""
-    result = cluster_line(np.full(5, value), 3)
-    assert result.centers.tolist() == [value] * 3
-    assert result.labels.tolist() == [0] * 5
-    assert (result.inertia, result.cluster_weights.tolist()) == (0.0, [5.0, 0.0, 0.0])
-
-
-def test_surplus_centres_ignore_points_without_weight() -> None:
-    """Distinct values count only with positive weight; the others join the nearest centre."""
-    result = cluster_line(np.array([4.0, 0.0, 9.0, 2.0]), 3, np.array([1.0, 2.0, 0.0, 0.0]))
-    assert result.centers.tolist() == [0.0, 4.0, 4.0]
-    assert result.labels.tolist() == [1, 0, 1, 0]  # 2.0 is as far from both: the lower index
-    assert (result.inertia, result.cluster_weights.tolist()) == (0.0, [2.0, 1.0, 0.0])
+@pytest.mark.parametrize(("x", "w", "centers", "labels", "inertia", "weights"), SMALL)
+def test_small_problems(x, w, centers, labels, inertia, weights) -> None:
+    result = cluster_line(np.array(x, float), len(centers), np.array(w, float))
+    assert (result.centers.tolist(), result.labels.tolist()) == (centers, labels)
+    assert (result.inertia, result.cluster_weights.tolist()) == (inertia, weights)
 
 
 def test_extreme_magnitudes() -> None:
