@@ -297,10 +297,10 @@ def test_a_full_disk_is_not_said_to_hold_what_it_does_not(evomeans, blobs, monke
     """The first state was written, the last was not: the message says which one is there."""
     write = StateFile.write
 
-    def full(self, progress, *state):
+    def full(self, state):
         if self._written >= 0:
             raise OSError(28, "No space left on device")
-        write(self, progress, *state)
+        write(self, state)
 
     def full_folder(*_):
         raise OSError(28, "No space left on device")

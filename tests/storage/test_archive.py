@@ -332,19 +332,19 @@ def test_ranges_of_arrays(archive):
 
 
 def test_fields(archive):
-    assert archive.integer("n", 0, 3) == 3
-    assert archive.number("x") == 0.5
-    assert archive.number("n") == 3.0
-    assert archive.mapping("o") == {}
+    assert archive.field("n", "int", 0, 3) == 3
+    assert archive.field("x", "float") == 0.5
+    assert archive.field("n", "float") == 3.0
+    assert archive.field("o", "dict") == {}
     for ask in (
-        lambda: archive.integer("n", 0, 2),
-        lambda: archive.integer("x", 0, 9),
-        lambda: archive.integer("flag", 0, 9),
-        lambda: archive.integer("missing", 0, 9),
-        lambda: archive.number("flag"),
-        lambda: archive.number("huge"),
-        lambda: archive.number("x", low=1.0),
-        lambda: archive.mapping("n"),
+        lambda: archive.field("n", "int", 0, 2),
+        lambda: archive.field("x", "int", 0, 9),
+        lambda: archive.field("flag", "int", 0, 9),
+        lambda: archive.field("missing", "int", 0, 9),
+        lambda: archive.field("flag", "float"),
+        lambda: archive.field("huge", "float"),
+        lambda: archive.field("x", "float", low=1.0),
+        lambda: archive.field("n", "dict"),
     ):
         with pytest.raises(ArchiveError, match=r"^its "):
             ask()

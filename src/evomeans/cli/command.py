@@ -339,8 +339,8 @@ def _read(path: Path, *, is_path: bool) -> Unfinished:
     seed = archive.meta.get("seed")
     seed = seed if isinstance(seed, int) else None
     if is_path:
-        known = frozenset(map(int, archive.mapping("entries")))
-        return Unfinished(seed, archive.integer("n_steps"), known=known)
+        known = frozenset(map(int, archive.field("entries", "dict")))
+        return Unfinished(seed, archive.field("n_steps", "int"), known=known)
     history = history_from_arrays(archive)
     return Unfinished(seed, len(history), history)
 

@@ -131,7 +131,14 @@ def certify(
     for name, size in (("sampled_parts", sampled_parts), ("part_size", part_size)):
         if size is not None:
             check_int(name, size, at_least=2)
-    listener = _listener(progress, check_int("verbose", int(verbose), at_least=0))
+    is_printed = check_int("verbose", int(verbose), at_least=0) > 0
+    printer = ProofDisplay(Printer("certify"), verbose=verbose) if is_printed else None
+    listeners = [one for one in (progress, printer) if one is not None]
+
+    def listener(*figures: Any) -> None:
+        for one in listeners:
+            one(*figures)
+
     engine, wanted = check_engine(engine, ENGINES), check_method(method)
     from evomeans.exact.cases import Limits
     from evomeans.exact.certificate import certificate_of
@@ -253,15 +260,3 @@ def check_method(method: Any) -> str | None:
         names = ", ".join(map(repr, METHODS))
         raise ValueError(f"method={method!r} must be one of {names}.")
     return None if method == "auto" else str(method)
-
-
-def _listener(progress: Progress | None, verbose: int) -> Progress:
-    """Return what hears of the progress: the caller's function and the printer."""
-    printer = ProofDisplay(Printer("certify"), verbose=verbose) if verbose else None
-    listeners = [one for one in (progress, printer) if one is not None]
-
-    def listen(lower: float, upper: float, nodes: int) -> None:
-        for listener in listeners:
-            listener(lower, upper, nodes)
-
-    return listen

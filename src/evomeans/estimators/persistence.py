@@ -207,7 +207,7 @@ def _loaded(archive: Archive) -> Any:
     if k == 0 or d == 0:
         raise ArchiveError("it has no centres")
     model = _unfitted(kind, archive, (k, d))
-    model.n_features_in_ = d if is_plain else archive.integer("n_features_in", 1)
+    model.n_features_in_ = d if is_plain else archive.field("n_features_in", "int", 1)
     names = archive.field("feature_names", "list[str] | None")
     if names is not None:
         if len(names) != model.n_features_in_:
@@ -221,9 +221,9 @@ def _loaded(archive: Archive) -> Any:
         model.labels_ = archive.array("labels", "int32", (None,), low=low, high=k - 1)
         if len(model.labels_) == 0:
             raise ArchiveError("it has no labels")
-    model.inertia_ = archive.number("inertia")
-    model.n_iter_ = archive.integer("n_iter")
-    model.n_rediscoveries_ = archive.integer("n_rediscoveries")
+    model.inertia_ = archive.field("inertia", "float")
+    model.n_iter_ = archive.field("n_iter", "int")
+    model.n_rediscoveries_ = archive.field("n_rediscoveries", "int")
     certainty = archive.field("certainty", "float | None", 0.0, 1.0)
     model.certainty_ = math.nan if certainty is None else certainty
     model.missing_abilities_ = tuple(archive.field("missing_abilities", "list[str] | None") or ())
@@ -239,13 +239,13 @@ def _loaded(archive: Archive) -> Any:
     if archive.meta.get("certificate") is not None:
         from evomeans.storage.certificate_file import certificate_from_meta
 
-        figures = Archive(archive.mapping("certificate"), {})
+        figures = Archive(archive.field("certificate", "dict"), {})
         model.certificate_ = certificate_from_meta(figures)
-    numbers = archive.mapping("fitted")
+    numbers = archive.field("fitted", "dict")
     if numbers.keys() != set(kind._fitted_numbers):
         raise ArchiveError(f"its fitted attributes are not those of {estimator}")
     for name, value in numbers.items():
-        Archive(numbers, {}).number(name, low=-1e308)
+        Archive(numbers, {}).field(name, "float", low=-1e308)
         # Whole numbers stay what they are.
         setattr(model, f"{name}_", value)
     for name in kind._fitted_arrays:
@@ -257,7 +257,7 @@ def _loaded(archive: Archive) -> Any:
 
 def _unfitted(kind: Any, archive: Archive, shape: tuple[int, int]) -> Any:
     """Return the estimator with the parameters in an archive, for centres of a shape."""
-    parameters = archive.mapping("parameters")
+    parameters = archive.field("parameters", "dict")
     parameters = {RENAMED.get(name, name): value for name, value in parameters.items()}
     if unknown := sorted(parameters.keys() - set(parameter_names(kind))):
         raise ArchiveError(f"it has the unknown parameter {unknown[0][:60]!r}")
@@ -277,7 +277,7 @@ def _unfitted(kind: Any, archive: Archive, shape: tuple[int, int]) -> Any:
 def _frame(archive: Archive, centers: NDArray[Any]) -> Frame:
     shift = archive.array("frame_shift", "float64", (centers.shape[1],))
     largest = np.finfo(centers.dtype).maxexp - 2
-    frame = Frame(shift, archive.integer("frame_exponent", -1000, largest))
+    frame = Frame(shift, archive.field("frame_exponent", "int", -1000, largest))
     with np.errstate(all="ignore"):
         encoded = np.abs(frame.encode(centers.astype(np.float64)))
     if not encoded.max() <= LARGEST_COORDINATE:

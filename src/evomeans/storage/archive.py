@@ -107,18 +107,6 @@ class Archive:
             raise ArchiveError(f"its {name} is not within {low:g} and {high:g}")
         return values
 
-    def integer(self, name: str, low: int = 0, high: int = LARGEST_COUNT) -> int:
-        """Return an integer of the JSON object."""
-        return int(self.field(name, "int", low, high))
-
-    def number(self, name: str, low: float = 0.0) -> float:
-        """Return a finite number of the JSON object, at least ``low``."""
-        return float(self.field(name, "float", low))
-
-    def mapping(self, name: str) -> dict[str, Any]:
-        """Return an object within the JSON object."""
-        return dict(self.field(name, "dict"))
-
     def field(self, name: str, kind: str, low: float = 0, high: float | None = None) -> Any:
         """Return a field of the JSON object, if it is of a type as a dataclass declares it.
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from itertools import islice, repeat
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,10 +96,10 @@ def load_certificate(path: str | os.PathLike[str]) -> Certificate:
     """
     try:
         archive = read_archive(path, FORMAT, VERSION)
-        n_samples = archive.integer("n_samples", 1)
+        n_samples = archive.field("n_samples", "int", 1)
         labels = None
         if "labels" in archive.arrays:
-            k = archive.integer("n_clusters", 1)
+            k = archive.field("n_clusters", "int", 1)
             labels = archive.array("labels", "int32", (n_samples,), low=0, high=k - 1)
         is_older = archive.meta["version"] < VERSION
         proof = _proof(archive, n_samples)
@@ -261,8 +261,7 @@ def _trees(archive: Archive, n_points: int) -> Iterator[TreeProof]:
         full += np.triu(full, 1).T
         return Multipliers(full, np.ascontiguousarray(cuts.take(m)), prices.take(m))
 
-    for cutoff, steps in _steps(archive, "cutoffs", "step", n_points, multipliers):
-        yield TreeProof(cutoff, steps)
+    yield from _proofs(TreeProof, archive, "cutoffs", "step", n_points, multipliers)
 
 
 def _planes(archive: Archive, n_points: int) -> Iterator[PlaneProof]:
@@ -275,14 +274,21 @@ def _planes(archive: Archive, n_points: int) -> Iterator[PlaneProof]:
     def multipliers(n: int) -> NDArray[np.float64] | None:
         return prices.take(n) if n > 0 else None
 
-    for cutoff, steps in _steps(archive, "plane_cutoffs", "plane", n_points, multipliers):
-        yield PlaneProof(cutoff, steps)
+    yield from _proofs(PlaneProof, archive, "plane_cutoffs", "plane", n_points, multipliers)
 
 
-def _steps(
-    archive: Archive, cutoffs: str, prefix: str, n_points: int, multipliers: Callable[[int], Any]
-) -> Iterator[tuple[float, tuple[ProofStep, ...]]]:
-    """Yield the cutoffs and the steps of proofs; multipliers are read by their number of groups."""
+P = TypeVar("P", TreeProof, PlaneProof)
+
+
+def _proofs(
+    kind: type[P],
+    archive: Archive,
+    cutoffs: str,
+    prefix: str,
+    n_points: int,
+    multipliers: Callable[[int], Any],
+) -> Iterator[P]:
+    """Yield proofs by cases; the multipliers of a step are read by its number of groups."""
     counts = archive.array(f"{prefix}_counts", "int64", (None,), low=1).tolist()
     total, there = sum(counts), len(archive.arrays.get(f"{prefix}_kinds", ()))
     if total != there:
@@ -293,11 +299,6 @@ def _steps(
     pairs = archive.array(f"{prefix}_pairs", "int64", (total, 2), low=-1, high=last).tolist()
     groups = archive.array(f"{prefix}_groups", "int64", (total,), low=0, high=n_points).tolist()
     rows = zip(kinds, groups, pairs, strict=True)
+    steps = (ProofStep(StepKind(own), multipliers(n), (a, b)) for own, n, (a, b) in rows)
     for count, cutoff in zip(counts, known.tolist(), strict=True):
-        yield (
-            cutoff,
-            tuple(
-                ProofStep(StepKind(kind), multipliers(n), (a, b))
-                for kind, n, (a, b) in islice(rows, count)
-            ),
-        )
+        yield kind(cutoff, tuple(islice(steps, count)))

@@ -131,13 +131,13 @@ class Fields:
                     raise ArchiveError(f"its {name} are not pairs of an integer and a number")
                 return {int(key): number for key, number in pairs}
             case "dict[int, Entry]":
-                stored = archive.mapping(name)
+                stored = archive.field(name, "dict")
                 if not all(re.fullmatch(r"[1-9][0-9]{0,8}", key) for key in stored):
                     raise ArchiveError(f"its {name} are not by numbers of clusters")
                 records = {key: self._record(Entry, name, own) for key, own in stored.items()}
                 return {int(key): own for key, own in records.items()}
             case "Individual | None":
-                place = archive.integer(name, -1, len(self.solutions) - 1)
+                place = archive.field(name, "int", -1, len(self.solutions) - 1)
                 return None if place < 0 else self.solutions[place]
             case "Population":
                 return self._record(Population, name, archive.meta.get(name))
@@ -149,7 +149,7 @@ class Fields:
             case "PopulationRules":
                 return self.rules
             case "np.random.Generator" if self.rng is not None:
-                return _restored(archive.mapping(name), self.rng.bit_generator.state)
+                return _restored(archive.field(name, "dict"), self.rng.bit_generator.state)
             case "list[FloatArray]":
                 low, high = self.ranges["centers"]
                 shape = (None, self.k, self.d)

@@ -84,15 +84,24 @@ class StateFile(SearchObserver, ABC, Generic[State]):
             state = self._read(state)
             self._written, self._due = self._reached(state), state.seconds + self.every
         else:
-            # The clock of a search begins with the search.
-            self.write(self._reached(state), 0.0, *self.encoded(state))
+            self.write(state)
         return state
 
     def on_round(self, state: State, is_last: bool) -> None:
         """Write the state if it is time to; the last one, unless the file has it."""
         is_due = self._written != self._reached(state) if is_last else state.seconds >= self._due
-        if is_due:
-            self._try_to_write(state)
+        if not is_due:
+            return
+        try:
+            self.write(state)
+        except OSError as error:
+            self._due = state.seconds + self.every
+            warnings.warn(
+                f"The checkpoint {self.path} could not be written ({error}). The search continues, "
+                "and the file, if there was one, is as it was.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
 
     def _read(self, state: State) -> State:
         try:
@@ -116,31 +125,19 @@ class StateFile(SearchObserver, ABC, Generic[State]):
     def _reached(self, state: State) -> int:
         return int(getattr(state, self.progress))
 
-    def write(self, progress: int, seconds: float, meta: dict[str, Any], arrays: Arrays) -> None:
+    def write(self, state: State) -> None:
         """Write a state."""
         began = self.clock()
-        meta = {**meta, "problem": self.problem, "seed": self.seed}
+        meta, arrays = self.encoded(state)
+        meta |= {"problem": self.problem, "seed": self.seed}
         write_archive(self.path, self.format, self.version, meta, arrays)
-        self._written = progress
-        self._due = seconds + max(self.every, PAUSE_PER_WRITE * (self.clock() - began))
-
-    def _try_to_write(self, state: State) -> None:
-        """Write; if that fails, say so, and let the search continue."""
-        try:
-            self.write(self._reached(state), state.seconds, *self.encoded(state))
-        except OSError as error:
-            self._due = state.seconds + self.every
-            warnings.warn(
-                f"The checkpoint {self.path} could not be written ({error}). The search continues, "
-                "and the file, if there was one, is as it was.",
-                RuntimeWarning,
-                stacklevel=3,
-            )
+        self._written = self._reached(state)
+        self._due = state.seconds + max(self.every, PAUSE_PER_WRITE * (self.clock() - began))
 
 
 def check_problem(archive: Archive, problem: Problem, seed: int | None) -> None:
     """Refuse the file of another problem, or of another seed if one is given."""
-    stored, ours = dict(archive.mapping("problem")), dict(problem)
+    stored, ours = {**archive.field("problem", "dict")}, dict(problem)
     if seed is not None:
         stored["random_state"], ours["random_state"] = archive.meta.get("seed"), seed
     differences = []
