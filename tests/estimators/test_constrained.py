@@ -80,19 +80,12 @@ def test_sizes_hold_in_200_random_problems():
         assert (counts <= high).all(), seed
 
 
-def test_balanced_is_one_word():
-    """Sizes differ by one at most, whichever limit says so."""
-    X = blobs(50)
-    for limit in ({"size_max": "balanced"}, {"size_min": "balanced"}):
-        sizes = np.bincount(ConstrainedHGMeans(4, **limit, **TINY).fit(X).labels_)
-        assert sizes.max() - sizes.min() <= 1
-
-
-def test_must_links_alone_are_the_contracted_problem_to_the_last_bit():
-    """Groups become weighted samples of a plain HGMeans."""
+@pytest.mark.parametrize("n_pairs", [0, 25])
+def test_must_links_alone_are_the_contracted_problem_to_the_last_bit(n_pairs):
+    """Groups become weighted samples of a plain HGMeans, which it is without any links."""
     X = blobs(80)
     weights = np.random.default_rng(1).random(80)
-    pairs = np.random.default_rng(2).integers(0, 80, (25, 2))
+    pairs = np.random.default_rng(2).integers(0, 80, (n_pairs, 2))
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     groups = contract(X, weights, group_samples(80, pairs))
     plain = HGMeans.fast(5, **QUICK).fit(groups.points, sample_weight=groups.weights)
@@ -114,14 +107,6 @@ def test_contraction_keeps_weights_and_moments():
     assert groups.points[1].tobytes() == X[2].tobytes()
     assert_array_equal(groups.weights, [3.0, 3.0, 0.0, 5.0])
     assert_array_equal(groups.counts, [2, 1, 2, 1])
-
-
-def test_without_constraints_it_is_hgmeans():
-    """To the last bit."""
-    X = blobs()
-    ours, plain = ConstrainedHGMeans.fast(5, **QUICK).fit(X), HGMeans.fast(5, **QUICK).fit(X)
-    assert ours.cluster_centers_.tobytes() == plain.cluster_centers_.tobytes()
-    assert ours.inertia_ == plain.inertia_
 
 
 def test_links_from_classes_are_never_violated():
@@ -165,7 +150,8 @@ def test_limits_belong_to_their_clusters():
 def test_predict_is_nearest_centre_or_fills_sizes():
     """New samples need not heed the limits, unless that is asked for."""
     X = blobs(60)
-    model = ConstrainedHGMeans(3, size_max="balanced", **TINY).fit(X)
+    model = ConstrainedHGMeans(3, size_min="balanced", **TINY).fit(X)
+    assert_array_equal(np.bincount(model.labels_), [20, 20, 20])
     distances = model.transform(X)
     assert_array_equal(model.predict(X), distances.argmin(axis=1))
     filled = model.predict(X[:31], fill_sizes=True)
@@ -258,20 +244,6 @@ def test_a_checkpoint_continues_with_the_same_bits_and_refuses_other_links(tmp_p
     assert_array_equal(first.labels_, whole.labels_)
     with pytest.raises(evomeans.CheckpointError, match="links differs"):
         first.fit(X, cannot_link=[(0, 1)])
-
-
-def test_a_model_file_keeps_everything(tmp_path):
-    """Sizes, penalties and labels come back."""
-    X = blobs(40)
-    model = ConstrainedHGMeans(3, size_max=[20, 20, 10], penalty=0.5, **TINY)
-    model.fit(X, cannot_link=[(0, 1)])
-    model.save(tmp_path / "model")
-    loaded = evomeans.load(tmp_path / "model")
-    assert type(loaded) is ConstrainedHGMeans
-    assert loaded.size_max == [20, 20, 10]
-    assert loaded.penalty_ == model.penalty_
-    assert_array_equal(loaded.labels_, model.labels_)
-    assert_array_equal(loaded.predict(X), model.predict(X))
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -10,7 +10,6 @@ from sklearn.datasets import make_circles
 from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.pairwise import pairwise_kernels
 
-import evomeans
 from constraint_oracles import all_labels
 from evomeans import HGMeans, KernelHGMeans
 from evomeans.estimators import kernel as kernel_module
@@ -124,17 +123,6 @@ def test_landmarks_approximate_and_say_so(monkeypatch):
     with pytest.warns(UserWarning, match=r"60 samples is approximated by 10 landmarks \(Nyström\)"):
         few = KernelHGMeans.fast(3, **QUICK).fit(X)
     assert len(few.landmarks_) == 10
-
-
-@pytest.mark.parametrize("kernel", ["rbf", "precomputed", "linear"])
-def test_a_model_file_keeps_the_map(tmp_path, kernel):
-    """The loaded model predicts the same."""
-    samples = X @ X.T if kernel == "precomputed" else X
-    model = KernelHGMeans.fast(3, kernel=kernel, **QUICK).fit(samples)
-    model.save(tmp_path / "model")
-    loaded = evomeans.load(tmp_path / "model")
-    assert_array_equal(loaded.predict(samples), model.predict(samples))
-    assert loaded.n_features_in_ == model.n_features_in_
 
 
 @pytest.mark.parametrize(

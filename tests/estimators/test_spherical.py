@@ -8,7 +8,6 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
-import evomeans
 from constraint_oracles import all_labels
 from evomeans import SphericalHGMeans
 from evomeans.engines import spherical
@@ -155,17 +154,6 @@ def test_samples_of_zeros_cost_one():
     model = SphericalHGMeans.fast(3, **QUICK).fit(X)
     without = SphericalHGMeans.fast(3, **QUICK).fit(X[:20])
     assert model.inertia_ == pytest.approx(without.inertia_ + 3.0)
-
-
-def test_a_model_file_keeps_everything(tmp_path):
-    """Labels, centres and population come back."""
-    X = directions()
-    model = SphericalHGMeans.fast(3, **QUICK).fit(X)
-    model.save(tmp_path / "model")
-    loaded = evomeans.load(tmp_path / "model")
-    assert type(loaded) is SphericalHGMeans
-    assert_array_equal(loaded.predict(X), model.labels_)
-    assert len(loaded.population_) == len(model.population_)
 
 
 def test_dask_is_refused():

@@ -10,7 +10,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import adjusted_rand_score
 
-import evomeans
 from constraint_oracles import all_labels, inertias
 from evomeans import HGMeans, TrimmedHGMeans
 from evomeans.engines.trimmed import TrimmedEngine
@@ -124,16 +123,6 @@ def test_errors_name_what_came(n_outliers, error, text):
     """One sentence for each mistake."""
     with pytest.raises(error, match=text):
         TrimmedHGMeans(2, n_outliers=n_outliers).fit(np.eye(10))
-
-
-def test_a_model_file_keeps_outliers(tmp_path):
-    """Labels of −1 come back."""
-    X, _ = noisy(0.05)
-    model = TrimmedHGMeans.fast(3, **QUICK).fit(X)
-    model.save(tmp_path / "model")
-    loaded = evomeans.load(tmp_path / "model")
-    assert_array_equal(loaded.labels_, model.labels_)
-    assert loaded.radius_ == model.radius_
 
 
 @pytest.mark.parametrize("seed", range(5))

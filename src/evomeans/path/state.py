@@ -48,16 +48,6 @@ class PathSettings:
     max_time: float | None = None
 
     def __post_init__(self) -> None:
-        for name, least in (
-            ("scattered", 0),
-            ("fresh_population", 1),
-            ("patience", 1),
-            ("confirmations", 0),
-            ("lag", 1),
-            ("max_offspring", 1),
-        ):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name}={getattr(self, name)!r} must be at least {least}.")
         check_limits(self.max_time, None)
 
     @property

@@ -248,13 +248,13 @@ def test_a_search_without_workers_says_so_and_waits(
 
 
 def test_a_worker_that_joins_gets_blocks(cluster, lone_client, undisturbed, monkeypatch):
-    """In the middle of the search; from the next round on it takes its share."""
+    """In the middle of the search; from the next round on it takes its share, and no more."""
     homes = []
     ask = DaskEngine.ask
 
     def ask_and_look(engine, questions):
         answers = ask(engine, questions)
-        homes.append({worker for worker, _ in engine._homes.values()})
+        homes.append({block: worker for block, (worker, _) in engine._homes.items()})
         return answers
 
     def add_one():
@@ -264,8 +264,9 @@ def test_a_worker_that_joins_gets_blocks(cluster, lone_client, undisturbed, monk
     monkeypatch.setattr(DaskEngine, "ask", ask_and_look)
     at_request(monkeypatch, 10, add_one)
     assert_same_fit(quick().fit(lazy()), undisturbed)
-    assert len(homes[0]) == 1
-    assert len(homes[-1]) == 2
+    assert len(set(homes[0].values())) == 1
+    moved = sum(homes[-1][block] != worker for block, worker in homes[0].items())
+    assert 0 < moved <= len(homes[0]) // 2
 
 
 def test_a_pass_that_nobody_wants_ends_before_its_tasks(client):
@@ -285,60 +286,6 @@ def test_a_pass_that_nobody_wants_ends_before_its_tasks(client):
     timer.join()
     # The engine still works.
     assert len(engine.samples_at(np.array([0.5]))) == 1
-
-
-class Cluster(runners.LocalRunner):
-    """Runs everything in this process, and says that it has the workers that a test names."""
-
-    def __init__(self, *names):
-        super().__init__()
-        self.names = set(names)
-        self.dropped = []
-        self.gives_up = False
-
-    def workers(self):
-        return set(self.names)
-
-    def ask(self, request, kept, visits, is_abandoned):
-        if self.gives_up:
-            self.gives_up = False
-            return []
-        self.kept = {worker: list(blocks) for worker, blocks in kept.items()}
-        return super().ask(request, kept, visits, is_abandoned)
-
-    def drop(self, token, blocks=None):
-        self.dropped.append(blocks)
-        super().drop(token, blocks)
-
-
-def test_only_the_share_of_a_worker_that_joins_moves():
-    """The other blocks stay, and only copies of those that move are dropped."""
-    runner = Cluster("a", "b")
-    engine = DaskEngine(lazy(), runner=runner)
-    before = {0: ("a", True), 1: ("a", True), 2: ("b", False), 3: ("a", True), 4: ("b", True)}
-    engine._homes = dict(before)
-    engine._settle()
-    assert engine._homes == before
-    runner.names = {"a", "b", "c"}
-    engine._settle()
-    assert engine._homes == {**before, 3: ("c", False)}
-    assert runner.dropped == [[3]]
-    runner.names = {"a", "c"}
-    engine._settle()
-    assert runner.dropped == [[3]], "that a worker left moves nothing"
-
-
-def test_blocks_of_live_workers_are_asked_there_after_another_died():
-    runner = Cluster("a", "b")
-    engine = DaskEngine(lazy(), runner=runner)
-    centers = engine.samples_at(np.array([0.1, 0.9]))
-    sizes = engine.cluster_sizes(centers)
-    engine._homes = {block: ("b" if block == 2 else "a", True) for block in range(5)}
-    runner.names = {"a"}
-    runner.gives_up = True
-    engine._census = None
-    assert_array_equal(engine.cluster_sizes(centers), sizes)
-    assert runner.kept == {"a": [0, 1, 3, 4]}
 
 
 CLIENT = """
