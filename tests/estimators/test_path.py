@@ -166,7 +166,7 @@ def test_costly_criteria_are_computed_if_asked_for():
 
 def test_references_are_uniform_in_the_box_of_principal_axes():
     """Two tilted columns: the box is as tilted, and as narrow."""
-    from evomeans.criteria.searching import PrincipalBox
+    from evomeans.criteria.kinds import PrincipalBox
 
     along = np.random.default_rng(0).uniform(-10, 10, size=500)
     across = np.random.default_rng(1).uniform(-1, 1, size=500)

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from evomeans.criteria.base import Criterion, Evidence, Verdict
-from evomeans.criteria.curves import (
+from evomeans.criteria.kinds import (
     BIC,
     Agreement,
     CalinskiHarabasz,
     DaviesBouldin,
     Elbow,
+    Gap,
     Hartigan,
+    Instability,
     Jump,
     KrzanowskiLai,
+    PredictionStrength,
     Silhouette,
     SimplifiedSilhouette,
 )
-from evomeans.criteria.searching import Gap, Instability, PredictionStrength
 
 __all__ = [
     "BIC",
