@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import random
+import os
 import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +15,7 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone
 
 from evomeans import CheckpointError, HGMeans, StopReason, load
+from evomeans.storage import state_file
 from tests.fuzz.tampering import contents
 
 X = np.random.default_rng(0).normal(size=(80, 3))
@@ -186,131 +184,56 @@ def test_a_warm_start_from_a_loaded_model_can_be_resumed(tmp_path, path):
     assert_same_fit(quick(checkpoint=path, max_offspring=30).fit(X), whole)
 
 
-# Real processes
-
-posix = pytest.mark.skipif(sys.platform == "win32", reason="forks and sends signals")
-
-FIT = """
-import json, signal, sys, warnings
-import numpy as np
-from evomeans import HGMeans
-from evomeans.storage import state_file
-
-signal.signal(signal.SIGINT, signal.default_int_handler)
-state_file.SECONDS_BETWEEN = state_file.PAUSE_PER_WRITE = 0.002
-X = np.random.default_rng(0).normal(size=(1000, 4))
-HGMeans.fast(3, max_offspring=1).fit(X)
-order = json.loads(sys.argv[1])
-if "limit" in order:
-    import resource
-    resource.setrlimit(resource.RLIMIT_FSIZE, (order["limit"], order["limit"]))
-print("ready", flush=True)
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    model = HGMeans(random_state=5, engine="cpu", **order["parameters"]).fit(X)
-if "save" in order:
-    model.save(order["save"])
-texts = sorted({str(warning.message) for warning in caught})
-print(json.dumps([str(model.stop_reason_), model.n_iter_, texts]))
-"""
+# Signals and limits of the system; tests.fuzz.kills ends whole processes
 
 
-def begin(**order):
-    """Start a fit in a process of its own, which can be sent signals."""
-    command = [sys.executable, "-c", FIT, json.dumps(order)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "ready\n"
-    return process
+LONG = {"n_clusters": 12, "max_offspring": 300, "n_iter_no_change": 10**6, "n_jobs": 1}
+posix = pytest.mark.skipif(sys.platform == "win32", reason="signals and limits of POSIX")
 
 
-def end(process):
-    """Wait for the fit; return what it said, if anything, and its exit code."""
-    told, _ = process.communicate()
-    return json.loads(told) if told else None, process.returncode
-
-
-LONG = {"n_clusters": 12, "max_offspring": 800, "n_iter_no_change": 10**6}
-
-
-@pytest.fixture(scope="module")
-def never_killed(tmp_path_factory):
-    """Return the model of an undisturbed fit, and the seconds it took with checkpoints."""
-    folder = tmp_path_factory.mktemp("whole")
-    parameters = {**LONG, "checkpoint": str(folder / "c")}
-    process = begin(parameters=parameters, save=str(folder / "m"))
-    began = time.perf_counter()
-    assert end(process) == (["max_offspring", 800, []], 0)
-    return load(folder / "m"), time.perf_counter() - began
-
-
-def n_records(path):
-    return len(contents(path)[1]["history_number"])
+@pytest.fixture
+def written_often(monkeypatch):
+    monkeypatch.setattr(state_file, "SECONDS_BETWEEN", 0.002)
+    monkeypatch.setattr(state_file, "PAUSE_PER_WRITE", 0.002)
 
 
 @posix
-@pytest.mark.slow
-def test_killed_five_times_and_resumed_ends_with_the_same_bits(never_killed, tmp_path):
-    """SIGKILL at random moments; the file is whole every time and never goes back."""
-    whole, seconds = never_killed
-    path = tmp_path / "c"
-    moments = random.Random(20190401)
-    records = 0
-    for _ in range(5):
-        child = begin(parameters={**LONG, "checkpoint": str(path)})
-        time.sleep(moments.uniform(0.0, seconds / 6))
-        child.kill()
-        assert end(child) == (None, -signal.SIGKILL)
-        if path.exists():
-            assert n_records(path) >= records
-            records = n_records(path)
-    assert 0 < records < 820
-    last = begin(parameters={**LONG, "checkpoint": str(path)}, save=str(tmp_path / "m"))
-    assert end(last) == (["max_offspring", 800, []], 0)
-    resumed = load(tmp_path / "m")
-    assert_same_fit(resumed, whole)
-    # Founders, what swaps make of the first, and offspring.
-    assert len(resumed.history_) == 20 + 1 + 800
+def test_ctrl_c_keeps_the_best_and_the_state_and_says_how_to_go_on(path, written_often):
+    """The fit ends with a model; the next one continues to the bits of one never interrupted."""
+    whole = quick(**LONG).fit(X)
 
+    def interrupt(record):
+        if record.number == 20:
+            os.kill(os.getpid(), signal.SIGINT)
 
-@pytest.mark.slow
-@posix
-def test_ctrl_c_keeps_the_best_and_the_state_and_says_how_to_go_on(never_killed, tmp_path):
-    """The process ends by itself, with a fitted model; the next one goes on to the same bits."""
-    whole, _ = never_killed
-    path = tmp_path / "c"
-    parameters = {**LONG, "checkpoint": str(path)}
-    child = begin(parameters=parameters, save=str(tmp_path / "part"))
-    while not path.exists() or n_records(path) < 5:
-        time.sleep(0.005)
-    child.send_signal(signal.SIGINT)
-    (reason, n_iter, texts), code = end(child)
-    assert (reason, code) == ("interrupted", 0)
-    part = load(tmp_path / "part")
-    assert part.n_iter_ == n_iter < 800
-    assert n_records(path) == len(part.history_)
-    assert without_time(part.history_) == without_time(whole.history_[: len(part.history_)])
-    assert texts == [
-        f"fit was interrupted after {n_iter} offspring; the best solution so far is kept. "
-        f"To go on, fit again with checkpoint='{path}'."
+    with pytest.warns(RuntimeWarning, match="fit was interrupted") as caught:
+        part = quick(checkpoint=path, observers=interrupt, **LONG).fit(X)
+    assert part.stop_reason_ == "interrupted"
+    assert 20 <= part.n_iter_ < 300
+    assert [str(one.message) for one in caught] == [
+        f"fit was interrupted after {part.n_iter_} offspring; the best solution so far is kept. "
+        f"To go on, fit again with checkpoint={str(path)!r}."
     ]
-    end(begin(parameters=parameters, save=str(tmp_path / "m")))
-    assert_same_fit(load(tmp_path / "m"), whole)
+    assert len(contents(path)[1]["history_number"]) == len(part.history_)
+    assert without_time(part.history_) == without_time(whole.history_[: len(part.history_)])
+    assert_same_fit(quick(checkpoint=path, **LONG).fit(X), whole)
 
 
-@pytest.mark.slow
 @posix
-def test_a_limit_on_the_size_of_files_loses_nothing(never_killed, tmp_path):
+def test_a_limit_on_the_size_of_files_loses_nothing(path, written_often):
     """The system refuses to write more: the fit goes on, and the state that was there stays."""
-    whole, _ = never_killed
-    path = tmp_path / "c"
-    end(begin(parameters={**LONG, "max_offspring": 30, "checkpoint": str(path)}))
-    before = path.read_bytes()
-    more = {**LONG, "max_offspring": 200, "checkpoint": str(path)}
-    (reason, n_iter, texts), code = end(begin(parameters=more, limit=2000))
-    assert (reason, n_iter, code) == ("max_offspring", 200, 0)
-    assert texts
-    assert all(f"The checkpoint {path} could not be written" in text for text in texts)
+    import resource
+
+    quick(checkpoint=path, **{**LONG, "max_offspring": 30}).fit(X)
+    before, limits = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, limits[1]))
+    try:
+        with pytest.warns(RuntimeWarning, match="could not be written") as caught:
+            limited = quick(checkpoint=path, **{**LONG, "max_offspring": 100}).fit(X)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (limited.stop_reason_, limited.n_iter_) == ("max_offspring", 100)
+    assert all(f"The checkpoint {path} could not be" in str(one.message) for one in caught)
     assert path.read_bytes() == before
-    assert [file.name for file in tmp_path.iterdir()] == ["c"]
-    end(begin(parameters={**LONG, "checkpoint": str(path)}, save=str(tmp_path / "m")))
-    assert_same_fit(load(tmp_path / "m"), whole)
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    assert_same_fit(quick(checkpoint=path, **LONG).fit(X), quick(**LONG).fit(X))

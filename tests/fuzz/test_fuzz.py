@@ -31,7 +31,7 @@ X = np.array([[0.0, 0], [1, 0], [0, 1], [5, 5], [6, 5], [5, 7]])
         (certificate_files, 150, {"true", "refused by verify", "file refused"}),
         pytest.param(files, 400, set(), marks=pytest.mark.slow),
         pytest.param(arrays, 150, set(), marks=pytest.mark.slow),
-        pytest.param(kills, 3, set(), marks=pytest.mark.slow),
+        pytest.param(kills, 5, set(), marks=pytest.mark.slow),
     ],
 )
 def test_no_case_finds_anything(module, n_cases, kinds) -> None:
