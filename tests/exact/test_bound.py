@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from proof_problems import SmallProblem, clusterings, problems
+from proof_problems import clusterings, problems
 
 from evomeans.exact.cuts import (
     MOST_MEMBERS,
     CutFinder,
+    Cuts,
     add_cuts,
     are_valid,
     no_cuts,
@@ -28,14 +29,17 @@ def random_multipliers(rng: np.random.Generator, problem: Subproblem, scale: flo
     """Multipliers that no solver would return."""
     n = problem.n
     size = scale * float(problem.costs.max())
-    m = 12
-    cuts = np.full((m, MOST_MEMBERS + 1), -1, np.int32)
-    for row in cuts:
-        count = int(rng.integers(2, min(n, MOST_MEMBERS + 1) + 1))
-        row[:count] = rng.permutation(n)[:count]
     slack = size * rng.normal(size=(n, n))
-    prices = size * rng.normal(size=m) * float(problem.weights.min())
-    return Multipliers(slack, cuts, prices)
+    prices = size * rng.normal(size=12) * float(problem.weights.min())
+    return Multipliers(slack, random_cuts(rng, n, 12), prices)
+
+
+def random_cuts(rng: np.random.Generator, n: int, count: int) -> Cuts:
+    cuts = np.full((count, MOST_MEMBERS + 1), -1, np.int32)
+    for row in cuts:
+        size = int(rng.integers(2, min(n, MOST_MEMBERS + 1) + 1))
+        row[:size] = rng.permutation(n)[:size]
+    return cuts
 
 
 @given(seed=st.integers(0, 10**6), scale=st.sampled_from([0.0, 1e-6, 1e-2, 1.0, 1e8]))
@@ -98,21 +102,21 @@ def test_no_clustering_violates_a_star_cut() -> None:
     for labels in list(clusterings(7, 3))[::5]:
         Y = clustering_matrix(labels, w)
         for _ in range(20):
-            cut = np.full((1, MOST_MEMBERS + 1), -1, np.int32)
-            count = int(rng.integers(2, MOST_MEMBERS + 2))
-            cut[0, :count] = rng.permutation(7)[:count]
             B, sizes = np.zeros((7, 7)), np.zeros((7, 7))
-            add_cuts(B, sizes, 1 / np.sqrt(w), cut, np.ones(1))
+            add_cuts(B, sizes, 1 / np.sqrt(w), random_cuts(rng, 7, 1), np.ones(1))
             assert np.sum(B * Y) <= 1e-12
+
+
+def violated_matrix(seed: int) -> np.ndarray:
+    Z = np.random.default_rng(seed).random((20, 20)) ** 4
+    Z = (Z + Z.T) / 2
+    np.fill_diagonal(Z, 0.6)
+    return Z
 
 
 def test_found_cuts_are_violated_as_much_as_they_claim() -> None:
     """The finder returns real cuts, each violated by more than the threshold."""
-    rng = np.random.default_rng(1)
-    n = 20
-    Z = rng.random((n, n)) ** 4
-    Z = (Z + Z.T) / 2
-    np.fill_diagonal(Z, 0.6)
+    n, Z = 20, violated_matrix(1)
     cuts = CutFinder(n, Tools()).find(Z, 1e-3)
     assert len(cuts) > 100
     assert are_valid(cuts, n)
@@ -165,10 +169,7 @@ def violation(Z: np.ndarray, i: int, members: np.ndarray) -> float:
 @pytest.mark.parametrize("count", [2, 3, 30])
 def test_threads_find_the_same_cuts(count: int) -> None:
     """Also with more threads than groups."""
-    rng = np.random.default_rng(2)
-    Z = rng.random((20, 20)) ** 4
-    Z = (Z + Z.T) / 2
-    np.fill_diagonal(Z, 0.6)
+    Z = violated_matrix(2)
     alone = CutFinder(20, Tools()).find(Z, 1e-3)
     with Tools.with_threads(count) as tools:
         assert np.array_equal(CutFinder(20, tools).find(Z, 1e-3), alone)
@@ -235,14 +236,11 @@ def test_samples_without_weight_do_not_count() -> None:
     assert points.places.tolist() == [0, -1, 1]
 
 
-def _kept_apart(problem: SmallProblem) -> int:
-    node = Subproblem.of_points(problem.points, problem.k, problem.optimum)
-    return int(node.apart.sum())
-
-
 def test_far_pairs_are_not_together_in_the_optimum() -> None:
     """An outlier is kept apart from all others, and the optimum agrees."""
-    assert sum(map(_kept_apart, problems(7, 30))) > 0
+    n_apart = 0
     for problem in problems(7, 30):
         node = Subproblem.of_points(problem.points, problem.k, problem.optimum)
+        n_apart += int(node.apart.sum())
         assert not (node.apart & (problem.labels[:, None] == problem.labels)).any()
+    assert n_apart > 0

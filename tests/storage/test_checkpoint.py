@@ -173,20 +173,14 @@ def n_records(path):
     return len(contents(path)[1]["history_number"])
 
 
-def test_it_is_written_before_the_search_at_intervals_and_at_the_end(path):
-    """One second per solution and ten between writes: 24 solutions make four files."""
+@pytest.mark.parametrize(("every", "seconds"), [(10.0, 1.0), (None, 3.0)])
+def test_it_is_written_before_the_search_at_intervals_and_at_the_end(path, every, seconds):
+    """With ten solutions between writes, usually half a minute, 24 solutions make four files."""
     seen = []
     watch = {number: lambda: seen.append(n_records(path)) for number in range(24)}
-    scripted(Checkpoint(path, PROBLEM, every=10.0), during=watch)
+    scripted(Checkpoint(path, PROBLEM, every=every), seconds=seconds, during=watch)
     assert seen == [0] * 10 + [10] * 10 + [20] * 4
     assert n_records(path) == 24
-
-
-def test_the_usual_interval_is_half_a_minute(path):
-    seen = []
-    watch = {number: lambda: seen.append(n_records(path)) for number in range(24)}
-    scripted(Checkpoint(path, PROBLEM), seconds=3.0, during=watch)
-    assert seen == [0] * 10 + [10] * 10 + [20] * 4
 
 
 def test_slow_writes_are_made_less_often(path, monkeypatch):
@@ -241,15 +235,12 @@ def test_a_disk_that_is_full_later_costs_neither_the_search_nor_the_file(path, m
     """A warning, the old state stays, and the next attempt succeeds."""
     whole = search()
 
-    def fill():
-        monkeypatch.setattr("os.fsync", full)
-
     def full(*arguments):
         raise OSError(28, "No space left on device")
 
     search(Checkpoint(path, PROBLEM), stop_at=[9])
     before = path.read_bytes()
-    fill()
+    monkeypatch.setattr("os.fsync", full)
     with pytest.warns(RuntimeWarning, match=r"could not be written .*No space left.* continues"):
         assert_same_result(search(Checkpoint(path, PROBLEM)), whole)
     assert path.read_bytes() == before
@@ -300,24 +291,24 @@ def test_foreign_files_are_refused(path, content):
     refuses(path, "cannot be continued: it ")
 
 
-def test_a_newer_version_is_refused(path):
-    write_archive(path, FORMAT, VERSION + 1, {}, {})
-    refuses(path, "newer evomeans")
+OLDER = (
+    rf"it has version 3 of the format, and this evomeans continues version {VERSION} only\. "
+    rf"Finish the search with the evomeans that wrote it, '{evomeans.__version__}', or begin"
+)
 
 
-def test_an_older_version_is_refused_and_the_message_says_what_to_do(path):
+@pytest.mark.parametrize(
+    ("kind", "version", "text"),
+    [
+        (FORMAT, VERSION + 1, "newer evomeans"),
+        (FORMAT, 3, OLDER),
+        ("evomeans model", 1, "it is of the format 'evomeans model', not 'evomeans checkpoint'"),
+    ],
+)
+def test_other_versions_and_kinds_are_refused(path, kind, version, text):
     """Before anything else in the file is looked at, which may have had another meaning."""
-    write_archive(path, FORMAT, 3, {}, {"history_number": np.zeros(2, np.int64)})
-    refuses(
-        path,
-        rf"it has version 3 of the format, and this evomeans continues version {VERSION} only\. "
-        rf"Finish the search with the evomeans that wrote it, '{evomeans.__version__}', or begin",
-    )
-
-
-def test_a_model_file_is_refused(path):
-    write_archive(path, "evomeans model", 1, {}, {})
-    refuses(path, "it is of the format 'evomeans model', not 'evomeans checkpoint'")
+    write_archive(path, kind, version, {}, {"history_number": np.zeros(2, np.int64)})
+    refuses(path, text)
 
 
 def change(path, meta=None, arrays=None):
@@ -330,6 +321,22 @@ def change(path, meta=None, arrays=None):
         full = [{**beside, **own} if isinstance(own, dict) else own for own in settled]
         meta = {**meta, "settled": full}
     rewrite(path, meta, arrays)
+
+
+def swap(first, second):
+    def edit(numbers):
+        assert numbers[first] != numbers[second]
+        numbers[[first, second]] = numbers[[second, first]]
+
+    return edit
+
+
+def put(place, value):
+    return lambda values: values.__setitem__(place, value)
+
+
+def halve(values):
+    values[len(values) // 2] *= 0.5
 
 
 def refuses_change(path, name, text, edit, **arguments):
@@ -402,11 +409,8 @@ def test_centers_whose_squares_could_overflow_are_refused(path, name, value):
     """Kernels rely on finite squares: with others they hang, or read where there is nothing."""
     initial = list(X[:40].reshape(8, 5, 2))
     search(Checkpoint(path, PROBLEM), stop_at=[1], initial=initial, batch=3)
-
-    def edit(centers):
-        centers[0, 2, 1] = value
-
-    refuses_change(path, name, rf"its {name} is not within -1e\+06 and 1e\+06", edit, batch=3)
+    text = rf"its {name} is not within -1e\+06 and 1e\+06"
+    refuses_change(path, name, text, put((0, 2, 1), value), batch=3)
 
 
 @pytest.mark.parametrize(
@@ -423,10 +427,7 @@ def test_centers_whose_squares_could_overflow_are_refused(path, name, value):
 def test_impossible_orders_of_waiting_solutions_are_refused(path, name, value):
     """The strategy of these searches makes no swaps; more of them would run for ever."""
     search(Checkpoint(path, PROBLEM), stop_at=[13], batch=3)
-
-    def edit(orders):
-        orders[-1] = value + (name == "swaps")
-
+    edit = put(-1, value + (name == "swaps"))
     refuses_change(path, f"waiting_{name}", f"its waiting_{name} is not within", edit, batch=3)
 
 
@@ -439,22 +440,6 @@ def test_orders_that_the_engine_cannot_carry_out_are_refused(path, monkeypatch):
     assert not momentum.any()
     change(path, arrays={"waiting_momentum": ~momentum})
     refuses(path, "its waiting_momentum contradicts", batch=3)
-
-
-def swap(first, second):
-    def edit(numbers):
-        assert numbers[first] != numbers[second]
-        numbers[[first, second]] = numbers[[second, first]]
-
-    return edit
-
-
-def put(place, value):
-    return lambda values: values.__setitem__(place, value)
-
-
-def halve(values):
-    values[len(values) // 2] *= 0.5
 
 
 @pytest.mark.parametrize(
