@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from evomeans.cli.failures import CommandError, ExitCode, reason_of
 from evomeans.cli.options import ProofOptions, SampleOptions, TableOptions
 from evomeans.cli.predict import fitted_model, matching_table
-from evomeans.cli.record import as_json
 from evomeans.cli.run_folder import (
     CERTIFICATE,
     MODEL,
@@ -24,6 +23,7 @@ from evomeans.cli.run_folder import (
     REPORT,
     REPORT_DATA,
     Content,
+    as_json,
     can_report,
     check_writable,
     damaged,

@@ -1,20 +1,23 @@
-"""What ``evomeans fit`` and ``evomeans path`` share: read, search, write the run, and show it."""
+"""What ``evomeans fit`` and ``evomeans path`` share: read, search, record the run, and show it."""
 
 from __future__ import annotations
 
+import platform
 import secrets
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from evomeans._version import __version__
 from evomeans.cli.failures import CommandError, ExitCode, UsageError, quote, reason_of
+from evomeans.cli.info import package_versions
 from evomeans.cli.options import (
     ModelOptions,
     RunOptions,
@@ -22,16 +25,29 @@ from evomeans.cli.options import (
     SharedSearchOptions,
     TableOptions,
 )
-from evomeans.cli.record import Run, run_files, run_record, summary
 from evomeans.cli.run_folder import (
+    HEADER,
+    MODEL,
     NO_ROWS,
+    RECORD,
+    REPORT,
+    REPORT_DATA,
+    Content,
+    as_json,
     can_report,
     check_writable,
     files_in_the_way,
     read_record,
     write_run,
 )
-from evomeans.cli.tables.table import Table, check_table, is_dask_table, load_table
+from evomeans.cli.tables.table import (
+    Table,
+    check_table,
+    is_dask_table,
+    load_table,
+    scale_notes,
+    table_bytes,
+)
 from evomeans.cli.terminal import Terminal, as_typed
 from evomeans.engines import is_dask
 from evomeans.engines.constrained.links import InfeasibleError
@@ -44,7 +60,7 @@ from evomeans.search.stopping import DeferredInterrupt
 from evomeans.storage.archive import ArchiveError, history_from_arrays, read_archive
 from evomeans.storage.checkpoint import FORMAT, PATH_FORMAT, PATH_VERSION, VERSION
 from evomeans.storage.state_file import CheckpointError
-from evomeans.wording import how_to_install
+from evomeans.wording import counted, how_to_install, listed
 
 if TYPE_CHECKING:
     import polars as pl
@@ -54,6 +70,8 @@ NO_DISTANCES = (
     "report.html is left out, because it shows distances to centres in the units of the table, "
     "which this model does not have."
 )
+PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "polars")
+"""The versions of these are recorded."""
 ROWS_FROM_ZERO = " (Rows are counted from 0 here.)"
 
 
@@ -369,3 +387,138 @@ def how_to_resume(path: Path | None, table: str, model: Any) -> str:
         f"The search was interrupted.{earlier_state(path, model)} Continue it{again} with:\n"
         f"  {as_typed(['--resume'])}"
     )
+
+
+@dataclass(frozen=True)
+class Run:
+    """A command, the table it read, the model fitted to it, and how long that took."""
+
+    command: Command
+    model: Any
+    table: Table
+    started: datetime
+    reading_seconds: float
+    fit_seconds: float
+    """By the clock."""
+    cpu_seconds: float
+    """By the processor."""
+
+    @property
+    def unit(self) -> str:
+        """The unit of the inertia, if it is not that of the table."""
+        return " in standardized units" if self.table.standardization is not None else ""
+
+
+def run_record(run: Run, checkpoint: Path | None) -> dict[str, Any]:
+    """Return all that a run says about itself, as plain JSON."""
+    command, model, table = run.command, run.model, run.table
+    scaling, missing = table.standardization, table.missing
+    output, history = command.keep.output, getattr(model, "history_", None)
+    own, searching = {}, {}
+    if history is not None:
+        own = {"model": type(model).__name__}
+        searching = {"search_seconds": round(search_seconds(model), 3)}
+    return {
+        **HEADER,
+        "evomeans": __version__,
+        "command": as_typed(),
+        "table": {
+            "name": table.name,
+            "format": table.format,
+            "rows": len(table.X),
+            "columns": list(table.columns),
+            "named": table.named,
+            "dtype": str(table.X.dtype),
+            "id": table.id_name,
+            "weighted": table.weights is not None,
+        },
+        "standardization": None if scaling is None else asdict(scaling),
+        "missing": missing and {**asdict(missing), "n_values": sum(missing.columns.values())},
+        **own,
+        "settings": command.settings(model),
+        "result": command.result(model),
+        "times": {
+            "started": run.started.astimezone(UTC).isoformat(timespec="seconds"),
+            "reading_seconds": round(run.reading_seconds, 3),
+            "fit_seconds": round(run.fit_seconds, 3),
+            "fit_cpu_seconds": round(run.cpu_seconds, 3),
+            **searching,
+        },
+        "versions": {"python": platform.python_version(), **package_versions(PACKAGES)},
+        "output": None if output is None else str(output),
+        "checkpoint": None if checkpoint is None else str(checkpoint),
+        "files": [],
+    }
+
+
+def search_seconds(model: Any) -> float:
+    """Return how long the search of a model took, without preparations."""
+    return float(model.history_[-1].seconds) if model.history_ else 0.0
+
+
+def run_files(run: Run, record: dict[str, Any]) -> dict[str, Content]:
+    """Return the files of a run and what they hold; the record learns their names."""
+    command, keep = run.command, run.command.keep
+    files: dict[str, Content] = {
+        f"{name}.{keep.format_out}": table_bytes(frame, keep.format_out)
+        for name, frame in command.frames(run.model, run.table).items()
+    }
+    if (model := command.kept_model(run.model)) is not None:
+        files[MODEL] = model.save
+    # A report needs rows, and those in Dask stay where they are.
+    if not is_dask(run.table.X) and getattr(run.model, "_is_euclidean", True):
+        data = report_of(run)
+        if (rival := data.get("run", {}).get("kmeans")) is not None:
+            # Only the report has measured it.
+            record["result"]["kmeans"] = rival
+        files[REPORT_DATA] = as_json(data)
+        if keep.report and can_report():
+            from evomeans.report import render_report
+
+            files[REPORT] = render_report(data).encode("utf-8", errors="backslashreplace")
+    record["files"] = sorted([*files, RECORD])
+    return files | {RECORD: as_json(record)}
+
+
+def report_of(run: Run) -> dict[str, Any]:
+    """Return the data of the report."""
+    from evomeans.report import report_data
+
+    command, table, scaling = run.command, run.table, run.table.standardization
+    settings = {
+        "table": table.name,
+        "rows": len(table.X),
+        "columns": listed(table.columns),
+        "standardized": scaling is not None,
+        "weighted": table.weights is not None,
+        "missing values": command.samples.missing or "refused",
+        **command.settings(run.model),
+    }
+    ids = table.ids
+    if ids is None and table.rows is not None:
+        ids = table.rows + 1
+    return report_data(
+        run.model,
+        table.X,
+        feature_names=list(table.columns),
+        title=Path(table.name).name,
+        settings=settings,
+        command=as_typed(),
+        sample_weight=table.weights,
+        standardization=None if scaling is None else (scaling.mean, scaling.scale),
+        sample_names=None if ids is None else list(map(str, ids)),
+        sample_label=table.id_name or "row",
+        notes=[*table.notes, *scale_notes(table)],
+    )
+
+
+def summary(run: Run, record: dict[str, Any]) -> str:
+    """Say in a few lines what was found and where it is."""
+    table, command = run.table, run.command
+    written = "nothing; -o FOLDER keeps labels, centers, model and report"
+    if record["output"] is not None:
+        written = f"{record['output']}: {', '.join(record['files'])}"
+    first, *others = command.lines(run, record)
+    size = f"{counted(len(table.X), 'row')}, {counted(len(table.columns), 'column')}"
+    lines = [f"{table.name}: {size}, {first}", *others, f"  written   {written}"]
+    return "\n".join(filter(None, [*lines, command.closing(run.model)]))

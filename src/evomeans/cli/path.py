@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evomeans.cli.command import Command, Unfinished
+from evomeans.cli.command import Command, Run, Unfinished
 from evomeans.cli.options import PathOptions
-from evomeans.cli.record import Run
 from evomeans.cli.tables.table import Table, all_centers, labels_frame
 from evomeans.estimators.path import HGMeansPath
 from evomeans.estimators.path_solving import check_path_parameters

@@ -17,7 +17,8 @@ from evomeans.cli.failures import CommandError
 from evomeans.files import replace, write_atomically
 from evomeans.wording import how_to_install
 
-FORMAT = "evomeans run"
+HEADER = {"format": "evomeans run", "version": 1}
+"""With this, every record begins."""
 RECORD = "run.json"
 MODEL = "model.evomeans"
 REPORT_DATA = "report.json"
@@ -39,9 +40,16 @@ def read_record(folder: Path) -> dict[str, Any]:
         raise CommandError(f"There is no folder {folder}; name the --output of a run.")
     path = folder / RECORD
     record = read_json(path, f"{folder} is not a run of evomeans: it has no {RECORD}.")
-    if not isinstance(record, dict) or record.get("format") != FORMAT:
+    if not isinstance(record, dict) or record.get("format") != HEADER["format"]:
         raise CommandError(f"{path} is not the record of a run of evomeans.")
     return record
+
+
+def as_json(data: Any) -> bytes:
+    """Write a record for people and programs."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, indent=1)
+    # File names may hold bytes that are not text; JSON has the same escapes for them as Python.
+    return text.encode("utf-8", errors="backslashreplace") + b"\n"
 
 
 def read_json(path: Path, missing: str) -> Any:
