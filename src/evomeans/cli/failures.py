@@ -47,7 +47,7 @@ Exit codes
     0  done
     1  a table, a model or a folder cannot be used
     2  the command is wrong
-  129  interrupted because the terminal was closed (SIGHUP); fit keeps the best so far
+  129  interrupted: the terminal was closed (SIGHUP); fit keeps the best so far
   130  by Ctrl-C, 143 by SIGTERM; likewise
   141  the reader of standard output has gone"""
 
