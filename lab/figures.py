@@ -7,9 +7,27 @@ Run ``python -m lab figures``, or name some of its blocks:
   times        running times and memory by samples, features and clusters (10 to 20 minutes)
   session      a session of the command line, as it is printed
   limits       another one, with a time limit and a continuation
+  choosing     one over k, with a proof and its verification
+
+These are measured by default. ``--all`` adds others, which take from a minute to half an hour each
+and can also be named:
+
+  whole        whole searches on 39 problems: success, gaps, CPU time
+  fast         the same for HGMeans.fast
+  offspring    what an offspring of the paper's strategy costs, and the authors' program
+  runs         one K-means run, compared with scikit-learn's
+  first-use    seconds until the first fit on a machine has ended
+  serving      predict, transform and score, compared with KMeans
+  memory       the peak of a large fit
+  line         one column, solved exactly
+  planted      planted clusters in many dimensions, with a picture
+  paths        paths over k, compared with separate fits
+  proofs       the table of proofs, from the rows of ``python -m lab proof --output``
+  pictures     all pictures of docs/pictures, drawn anew
 
 A block is the text between ``<!-- NAME -->`` and ``<!-- end of NAME -->`` on a page of docs/guide
-or docs/laboratory. ``--print`` shows blocks and writes nothing. Every fit has one thread; seconds
+or docs/laboratory. Those of the second list are what another command of the laboratory prints, and
+begin with it. ``--print`` shows blocks and writes nothing. Every fit has one thread; seconds
 are CPU seconds. A cell of ``times`` runs in a process of its own, whose peak of memory counts.
 """
 
@@ -186,6 +204,13 @@ LIMITS = (
 )
 
 
+CHOOSING = (
+    "evomeans path wine.csv -k 2:10 --id bottle --standardize --seed 1 -o wines",
+    "evomeans certify wines wine.csv",
+    "evomeans verify wines wine.csv",
+)
+
+
 def transcript(commands: Sequence[str]) -> str:
     """Run commands in a folder with the tables of the guide; return what a terminal shows.
 
@@ -193,6 +218,7 @@ def transcript(commands: Sequence[str]) -> str:
     """
     lines: list[str] = []
     with tempfile.TemporaryDirectory() as name:
+        run_line("evomeans warmup", Path(name))  # a session does not show the compilation
         write_tables(Path(name))
         for command in commands:
             lines += [f"$ {command}"]
@@ -232,7 +258,7 @@ def fold(line: str) -> list[str]:
 
 def write_tables(folder: Path) -> None:
     """Write the tables that sessions use."""
-    from sklearn.datasets import load_digits, load_iris
+    from sklearn.datasets import load_digits, load_iris, load_wine
 
     iris = load_iris(as_frame=True)
     table = iris.data.rename(columns=lambda name: name.removesuffix(" (cm)"))
@@ -240,7 +266,31 @@ def write_tables(folder: Path) -> None:
     table["species"] = iris.target_names[iris.target]
     table.to_csv(folder / "iris.csv", index=False)
     table.drop(columns="species").iloc[::50].to_csv(folder / "new.csv", index=False)
+    wine = load_wine(as_frame=True).data
+    wine.insert(0, "bottle", [f"w{i + 1}" for i in range(len(wine))])
+    wine.to_csv(folder / "wine.csv", index=False)
     load_digits(as_frame=True).data.to_csv(folder / "digits.csv", index=False)
+
+
+def printed(command: str) -> str:
+    """Run a command of the laboratory; return it and what it prints, in Markdown."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "EVOMEANS_LAB_TABLES": "markdown"}
+    words = [sys.executable, "-m", "lab", *shlex.split(command)]
+    done = subprocess.run(words, cwd=ROOT, env=environment, stdout=subprocess.PIPE, check=True)
+    lines = [f"    python -m lab {command}", ""]
+    for line in done.stdout.decode().splitlines():
+        # A table is one paragraph, every other line one of its own.
+        if line.startswith("|") and lines[-2].startswith("|"):
+            lines.pop()
+        lines += [line, ""] if line.strip() else []
+    return "\n".join(lines[:-1]) + "\n"
+
+
+def draw_pictures() -> None:
+    """Run the programs that draw the pictures of the pages."""
+    for path in sorted((ROOT / "docs" / "pictures").glob("*.py")):
+        print(path.relative_to(ROOT), flush=True)
+        subprocess.run([sys.executable, path], cwd=ROOT, check=True)
 
 
 BLOCKS: dict[str, Callable[[], str]] = {
@@ -249,13 +299,31 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "times": times,
     "session": lambda: transcript(SESSION),
     "limits": lambda: transcript(LIMITS),
+    "choosing": lambda: transcript(CHOOSING),
 }
+COMMANDS = {
+    "whole": "whole_runs --results lab/results/whole_runs.csv",
+    "fast": "whole_runs --fast --results lab/results/whole_runs_fast.csv",
+    "offspring": "speed",
+    "runs": "kmeans",
+    "first-use": "first_use",
+    "serving": "serving --rows 400000 --threads 1 2",
+    "memory": "memory",
+    "line": "line",
+    "planted": "planted --seeds 10 --picture docs/images/planted.png",
+    "paths": "path",
+    "proofs": "proof --table lab/results/proof.csv",
+}
+"""What other commands of the laboratory print."""
+PICTURES = "pictures"
+ALL = {**BLOCKS, **{name: partial(printed, command) for name, command in COMMANDS.items()}}
 
 
 def main(given: Sequence[str] | None = None) -> None:
     """Measure blocks, and write each into the pages that have its marks."""
     parser = parser_for("figures", __doc__)
-    parser.add_argument("blocks", nargs="*", metavar="BLOCK", help="all by default")
+    parser.add_argument("blocks", nargs="*", metavar="BLOCK", help="the first list by default")
+    parser.add_argument("--all", action="store_true", help="all blocks of both lists")
     parser.add_argument("--print", action="store_true", help="print blocks, write no page")
     parser.add_argument(
         "--cell", help="one cell of times, in this process: samples:features:k:method"
@@ -265,11 +333,15 @@ def main(given: Sequence[str] | None = None) -> None:
         n, d, k, method = arguments.cell.split(":")
         print(json.dumps(measure_cell(int(n), int(d), int(k), method)))
         return
-    if unknown := set(arguments.blocks) - set(BLOCKS):
-        parser.error(f"there is no block {sorted(unknown)}; there are {', '.join(BLOCKS)}")
+    known = [*ALL, PICTURES]
+    if unknown := set(arguments.blocks) - set(known):
+        parser.error(f"there is no block {sorted(unknown)}; there are {', '.join(known)}")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    for name in arguments.blocks or BLOCKS:
-        content = BLOCKS[name]()
+    for name in known if arguments.all else arguments.blocks or BLOCKS:
+        if name == PICTURES:
+            draw_pictures()
+            continue
+        content = ALL[name]()
         if arguments.print:
             print(content)
         else:

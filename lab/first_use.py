@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from lab.measure import parser_for
+from lab.measure import Column, Table, parser_for
 from lab.revisions import ROOT, environment_of, source_of
 
 CASES = {
@@ -29,6 +29,15 @@ CASES = {
     "iris": ("X, k, options = load_iris().data, 3, {}", 12.0),
     "digits": ("X, k, options = load_digits().data, 30, {}", 12.0),
 }
+COLUMNS = (
+    Column("case", "case"),
+    Column("version", "version"),
+    Column("first fit", "first", "{:.1f} s"),
+    Column("CPU", "cpu", "{:.1f} s"),
+    Column("target", "target", "{:.0f} s"),
+    Column("later", "later", "{:.2f} s"),
+    Column("CPU", "later_cpu", "{:.2f} s"),
+)
 PROCESS = """
 import json, os, time
 import numpy as np
@@ -71,8 +80,8 @@ def main(given: Sequence[str] | None = None) -> None:
     arguments = parser.parse_args(given)
     if unknown := set(arguments.cases) - set(CASES):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; choose from {', '.join(CASES)}")
-    print(f"import and fit in seconds; load of the machine {os.getloadavg()[0]:.1f}")
-    print(f"{'':12}{'version':>9}{'first fit':>11}{'CPU':>7}{'target':>8}{'later':>7}{'CPU':>7}")
+    table = Table(COLUMNS, max(CASES, key=len))
+    table.print_head()
     sources = {"now": ROOT / "src"}
     if arguments.against:
         sources["before"] = source_of(arguments.against)
@@ -82,8 +91,7 @@ def main(given: Sequence[str] | None = None) -> None:
                 copy = installed(source, Path(site))
                 first, cpu = measure(case, copy, cache)
                 later, later_cpu = measure(case, copy, cache)
-            print(
-                f"{case:12}{version:>9}{first:11.1f}{cpu:7.1f}{CASES[case][1]:8.0f}"
-                f"{later:7.2f}{later_cpu:7.2f}",
-                flush=True,
-            )
+            row = {"case": case, "version": version, "target": CASES[case][1]}
+            times = {"first": first, "cpu": cpu, "later": later, "later_cpu": later_cpu}
+            table.print_row({**row, **times})
+    print(f"Load of the machine at the end: {os.getloadavg()[0]:.1f}")

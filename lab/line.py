@@ -13,7 +13,14 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from evomeans.exact import cluster_line
-from lab.measure import parser_for
+from lab.measure import Column, Table, parser_for
+
+COLUMNS = (
+    Column("samples from", "name"),
+    Column("proven optimum", "exact", "{:.1f} s"),
+    Column("one KMeans", "kmeans", "{:.1f} s"),
+    Column("above the optimum", "above", "{:.2f} %"),
+)
 
 
 def main(given: Sequence[str] | None = None) -> None:
@@ -23,6 +30,8 @@ def main(given: Sequence[str] | None = None) -> None:
     arguments = parser.parse_args(given)
     rng = np.random.default_rng(0)
     cluster_line(rng.random(1000), 5)  # compiles
+    table = Table(COLUMNS, "uniform")
+    table.print_head()
     for name, x in {
         "uniform": rng.random(arguments.samples),
         "normal": rng.normal(size=arguments.samples),
@@ -34,8 +43,11 @@ def main(given: Sequence[str] | None = None) -> None:
         with threadpool_limits(1):
             model = KMeans(arguments.clusters, n_init=1, random_state=0).fit(x[:, None])
         ended = time.process_time()
-        print(
-            f"{name:<8} exact {between - began:5.1f} s   KMeans {ended - between:5.1f} s, "
-            f"{100 * (model.inertia_ / optimum.inertia - 1):6.2f} % above the optimum",
-            flush=True,
+        table.print_row(
+            {
+                "name": name,
+                "exact": between - began,
+                "kmeans": ended - between,
+                "above": 100 * (model.inertia_ / optimum.inertia - 1),
+            }
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import math
+import os
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -159,7 +160,9 @@ class Column:
 
 
 class Table:
-    """A table printed row by row, while the measurements go on.
+    """A table printed row by row, while the measurements go on; for pages, in Markdown.
+
+    ``python -m lab figures`` sets the variable ``EVOMEANS_LAB_TABLES`` to ``markdown``.
 
     Parameters
     ----------
@@ -173,16 +176,22 @@ class Table:
         self.columns = columns
         self.widths = [max(len(column.title), 8) for column in columns]
         self.widths[0] = max(len(columns[0].title), len(widest))
+        self.is_markdown = os.environ.get("EVOMEANS_LAB_TABLES") == "markdown"
 
     def print_head(self) -> None:
         """Print the titles."""
         self._print([column.title for column in self.columns])
+        if self.is_markdown:
+            print("|---|" + "--:|" * (len(self.columns) - 1))
 
     def print_row(self, row: Mapping[str, Any]) -> None:
         """Print a row."""
         self._print([column.text(row) for column in self.columns])
 
     def _print(self, texts: Sequence[str]) -> None:
+        if self.is_markdown:
+            print(f"| {' | '.join(texts)} |", flush=True)
+            return
         first, *others = zip(texts, self.widths, strict=True)
         aligned = [first[0].ljust(first[1]), *(text.rjust(width) for text, width in others)]
         print(" ".join(aligned).rstrip(), flush=True)

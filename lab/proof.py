@@ -14,7 +14,7 @@ which is not timed. Seconds are those of the processor, on one thread; with ``--
 with ``--engine gpu`` they are seconds of the clock. ``--processes`` works on several problems at a
 time. Every proof is checked once more. ``--output`` appends the rows to a CSV file, from which
 ``--accept`` writes what is proven into best_known.csv, and ``--table`` prints the table of
-docs/guide/proof.md.
+docs/laboratory/proofs.md.
 """
 
 from __future__ import annotations

@@ -22,9 +22,23 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._testing import ignore_warnings
 
 from evomeans import HGMeans
-from lab.measure import parser_for
+from lab.measure import Column, Table, parser_for
 
 SHAPES = [(8, 2), (20, 10), (8, 50), (100, 50), (100, 200)]
+METHODS = ("predict", "transform", "score")
+COLUMNS = (
+    Column("rows", "rows", "{:,}"),
+    *(Column(name, name) for name in ("k", "features", "threads", "type")),
+    *(
+        Column(title, f"{method} {key}", form)
+        for method in METHODS
+        for title, key, form in (
+            (f"{method}, ms", "ours", "{:.1f}"),
+            ("KMeans, ms", "theirs", "{:.1f}"),
+            ("ratio", "ratio", "{:.2f}"),
+        )
+    ),
+)
 PROCESS = """
 import time
 began = time.perf_counter()
@@ -49,8 +63,8 @@ def twins(X: np.ndarray, k: int, n_threads: int) -> tuple[HGMeans, KMeans]:
     return ours, theirs
 
 
-def compare(ours: Any, theirs: Any, method: str, X: np.ndarray, turns: int) -> str:
-    """Return milliseconds of both, and the ratio."""
+def compare(ours: Any, theirs: Any, method: str, X: np.ndarray, turns: int) -> dict[str, float]:
+    """Return milliseconds of both, and the ratio, by column."""
     seconds = []
     for _ in range(turns + 1):
         times = [perf_counter()]
@@ -60,7 +74,11 @@ def compare(ours: Any, theirs: Any, method: str, X: np.ndarray, turns: int) -> s
         seconds.append(np.diff(times))
     # The first turn may compile.
     one, other = np.transpose(seconds[1:])
-    return f"{1e3 * min(one):8.1f} {1e3 * min(other):8.1f} {median(one / other):6.2f}"
+    return {
+        f"{method} ours": 1e3 * min(one),
+        f"{method} theirs": 1e3 * min(other),
+        f"{method} ratio": median(one / other),
+    }
 
 
 def cold_start() -> None:
@@ -70,8 +88,8 @@ def cold_start() -> None:
         path = Path(folder) / "model.evo"
         HGMeans.fast(20, random_state=0, max_offspring=1).fit(X).save(path)
         environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
-        for turn in ("empty cache", "again"):
-            print(f"{turn}: ", end="", flush=True)
+        for turn in ("empty", "filled"):
+            print(f"Cache of kernels, {turn}: ", end="", flush=True)
             subprocess.run([sys.executable, "-c", PROCESS, path], env=environment, check=True)
 
 
@@ -82,9 +100,8 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--turns", type=int, default=7)
     options = parser.parse_args(given)
     cold_start()
-    methods = ("predict", "transform", "score")
-    print("\nMilliseconds of HGMeans, of KMeans, and the ratio")
-    print(f"{'rows':>9} {'k':>4} {'d':>4} threads dtype  ", *(f"{m:>24}" for m in methods))
+    table = Table(COLUMNS, "1,000,000")
+    table.print_head()
     for k, d in SHAPES:
         for dtype in ("float64", "float32"):
             for n in options.rows:
@@ -92,5 +109,8 @@ def main(given: Sequence[str] | None = None) -> None:
                 X = rng.normal(size=(n, d)).astype(dtype) + rng.integers(0, 4, (n, 1)).astype(dtype)
                 for n_threads in options.threads:
                     models = twins(X, k, n_threads)
-                    cells = [compare(*models, method, X, options.turns) for method in methods]
-                    print(f"{n:9,} {k:4} {d:4} {n_threads:7} {dtype} ", *cells, flush=True)
+                    row: dict[str, Any] = {"rows": n, "k": k, "features": d}
+                    row |= {"threads": n_threads, "type": dtype}
+                    for method in METHODS:
+                        row |= compare(*models, method, X, options.turns)
+                    table.print_row(row)
