@@ -118,6 +118,18 @@ def test_the_second_solution_is_the_first_one_with_many_swaps() -> None:
     assert (result.best.inertia, result.n_rediscoveries) == (10.0, 0)
 
 
+def test_where_large_clusters_are_noisy_the_first_with_swaps_is_a_founder(monkeypatch) -> None:
+    monkeypatch.setattr("evomeans.search.plan.LONG_FOUNDER", 1)
+    strategy = Strategy("noisy", noisy_up_to=1e12, noisy_founders=3, noisy_swaps=2.0)
+    settings = small(strategy=strategy, max_offspring=2)
+    engine, result = run([20.0, 10.0, *[30.0] * 20], settings, rng=np.random.default_rng(0))
+    names = [record.made_by for record in result.history]
+    assert names[:3] == ["random samples", "swaps of the first", "random samples"]
+    assert [record.founder for record in result.history] == [True] * 3 + [False] * 2
+    assert [record.accepted for record in result.history][:3] == [True] * 3
+    assert [one.local_search.swaps for one in engine.starts[:3]] == [0, 4, 4]
+
+
 def test_given_solutions_come_before_swaps_of_the_first() -> None:
     given = [np.array([[0.1], [0.9]])] * 4
     settings = small(strategy=Strategy("first", first_swaps=3.0), max_offspring=1)

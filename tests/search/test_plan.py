@@ -85,6 +85,13 @@ def test_moves_and_parts_depend_on_the_effective_size(spacing) -> None:
         assert ("partition" in names(operators)[1]) == has_parts
 
 
+@pytest.mark.parametrize(("n_features", "swaps"), [(1023, 0), (1024, 512)])
+def test_large_noisy_clusters_have_swaps_of_the_first_solution(n_features, swaps) -> None:
+    """As many as a founder, whose place it takes: from 2^29 products of an assignment on."""
+    operators = planned(DEEP, ALL, 512, 2.0, VERY_NOISY, n_features)
+    assert (operators.first_swaps, operators.founder_swaps) == (swaps, 512.0)
+
+
 def test_noisy_clusters_get_small_populations_without_moves() -> None:
     """They have the better parts of both parents nevertheless."""
     noisy, clear = (planned(DEEP, ALL, 10, 100.0, factor * VERY_NOISY) for factor in (1.0, 1.01))
@@ -96,6 +103,7 @@ def test_noisy_clusters_get_small_populations_without_moves() -> None:
     assert [(one.factor, one.is_shared) for one in patiences] == [(0.3, True), (1.0, False)]
     assert noisy.founder_swaps == pytest.approx(10.0)
     assert (clear.founder_swaps, noisy.swaps, clear.swaps) == (pytest.approx(3.0),) * 3
+    assert (noisy.swapped_joins, clear.swapped_joins) == (True, False)
     assert planned(PAPER, ALL, 10, 100.0, 0.1).rules.n_founders == 20
     assert planned(DEEP, ALL - {Ability.SWAPS}, 10, 100.0, 0.1).rules.n_founders == 20
 

@@ -32,6 +32,9 @@ SPACING_OF_A_GRID = 6.0
 NOISY_FEATURES = 36
 # How much larger than for offspring clusters may be before the first solution gets fewer swaps.
 FIRST_SHARE = 2.0
+# Products of an assignment from which on a founder and its swaps take so long, about a second, that
+# where clusters are noisy the first solution with swaps is the second founder.
+LONG_FOUNDER = 2**29
 # Of more centres than this, some of them tell the spacing.
 MOST_CENTERS = 1024
 # A larger spacing says no more.
@@ -79,6 +82,8 @@ class Plan:
     swaps: float
     # How many the first solution gets, to make the second one of it; 0 for no such solution.
     first_swaps: int
+    # Whether what these make of it is a founder.
+    swapped_joins: bool
     # Whether founders from a search on a sample have swaps on all rows.
     swaps_sampled: bool
     rules: PopulationRules
@@ -143,6 +148,10 @@ def plan(settings: SearchSettings, facts: Facts, n_clusters: int, spacing: float
     share = strategy.swaps_up_to / per_cluster
     # With larger clusters fewer, so that they take no longer than a run of K-means.
     first_swaps = strategy.first_swaps * n_clusters * min(1.0, FIRST_SHARE * share)
+    if is_noisy:
+        # There it takes the place of a founder, with as many swaps, if these take long.
+        takes_long = facts.n_samples * facts.n_features * n_clusters >= LONG_FOUNDER
+        first_swaps = strategy.noisy_swaps * n_clusters if takes_long else 0.0
     founding = tuple(one for one in strategy.founding if one.needs <= abilities)
     crossovers = tuple(
         one
@@ -167,7 +176,8 @@ def plan(settings: SearchSettings, facts: Facts, n_clusters: int, spacing: float
         divides=not can_swap and is_lonely,
         founder_swaps=strategy.noisy_swaps * n_clusters if is_noisy else swaps,
         swaps=swaps * min(1.0, share),
-        first_swaps=round(first_swaps) if can_swap and not is_noisy else 0,
+        first_swaps=round(first_swaps) if can_swap else 0,
+        swapped_joins=is_noisy,
         swaps_sampled=per_cluster < SWAPPED_BELOW,
         rules=rules_for(settings, facts, n_clusters, is_noisy),
     )

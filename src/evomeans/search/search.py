@@ -323,7 +323,8 @@ class Search:
         """Take a refined solution into the population; return it, and what its record says of it.
 
         The first one after its swaps stays outside: it is an early answer, and a population in
-        which it is far ahead of all others would soon consist of its descendants.
+        which it is far ahead of all others would soon consist of its descendants. Where clusters
+        are noisy it is not far ahead, because founders have as many swaps.
 
         If time is up before the first run of K-means has ended, the solution is taken as it is. It
         stays to be made, and the pipeline has the rest of it, if the search is continued.
@@ -334,7 +335,7 @@ class Search:
             centers, weights, inertia = self.weigh(refinement.centers)
             refinement = Refinement(centers, inertia, weights, n_iter=0)
         individual = Individual.of(refinement, order.alpha)
-        is_outside = order.made_by == SWAPPED
+        is_outside = order.made_by == SWAPPED and not self.plan.swapped_joins
         is_founder = is_outside or population.founders_due > 0
         is_clone = population.has_clone_of(individual)
         state.n_offspring += not is_founder
