@@ -48,47 +48,6 @@ METHODS: dict[type, Method] = {
 }
 
 
-def verified_bound(
-    certificate: Certificate, proof: Proof, X: Any, sample_weight: Any = None
-) -> float:
-    """Return the lower bound that a certificate proves; refuse one that states anything else."""
-    values = checked_samples(X)
-    n, d = values.shape
-    weights = checked_weights(sample_weight, n)
-    if n != certificate.n_samples:
-        raise InvalidProofError(
-            f"The certificate is one for {certificate.n_samples} samples, and X has {n}."
-        )
-    if certificate.n_features not in (None, d):
-        raise InvalidProofError(
-            f"The certificate is one for {certificate.n_features} features, and X has {d}."
-        )
-    if certificate.labels is None:
-        raise InvalidProofError(
-            "The certificate holds no labels, so its upper bound cannot be computed again."
-        )
-    points = WeightedPoints.of_samples(values, weights)
-    known = inertia_of_samples(points, values, weights, certificate.labels)
-    check_upper_bound(certificate, points, known)
-    if certificate.method != METHODS[type(proof)]:
-        raise InvalidProofError(
-            f"The certificate states the method {certificate.method!r} and holds a proof of the "
-            f"method '{METHODS[type(proof)]}'."
-        )
-    proven = points.in_data_units(check_proof(points, certificate.n_clusters, proof))
-    if not proven >= certificate.lower_bound * (1 - TOLERANCE):
-        raise InvalidProofError(
-            f"The proof proves a lower bound of {proven!r} for these samples, not "
-            f"{certificate.lower_bound!r}."
-        )
-    if certificate.is_optimal and not closes(known, proven, OPTIMAL_GAP + 2 * TOLERANCE):
-        raise InvalidProofError(
-            f"The certificate states that its clustering is optimal, and {proven!r} is proven for "
-            f"one of inertia {certificate.upper_bound!r}."
-        )
-    return proven
-
-
 def closes(known: Enclosure, lower: float, gap: float) -> bool:
     """Whether a lower bound proves a clustering to be within a gap of the optimum."""
     return known.high - lower <= gap * known.high
@@ -329,7 +288,41 @@ class Certificate:
             )
         if self.contradiction is not None:
             raise InvalidProofError(f"The certificate is not valid: {self.contradiction}.")
-        return verified_bound(self, self.proof, X, sample_weight)
+        values = checked_samples(X)
+        n, d = values.shape
+        weights = checked_weights(sample_weight, n)
+        if n != self.n_samples:
+            raise InvalidProofError(
+                f"The certificate is one for {self.n_samples} samples, and X has {n}."
+            )
+        if self.n_features not in (None, d):
+            raise InvalidProofError(
+                f"The certificate is one for {self.n_features} features, and X has {d}."
+            )
+        if self.labels is None:
+            raise InvalidProofError(
+                "The certificate holds no labels, so its upper bound cannot be computed again."
+            )
+        points = WeightedPoints.of_samples(values, weights)
+        known = inertia_of_samples(points, values, weights, self.labels)
+        check_upper_bound(self, points, known)
+        if self.method != METHODS[type(self.proof)]:
+            raise InvalidProofError(
+                f"The certificate states the method {self.method!r} and holds a proof of the "
+                f"method '{METHODS[type(self.proof)]}'."
+            )
+        proven = points.in_data_units(check_proof(points, self.n_clusters, self.proof))
+        if not proven >= self.lower_bound * (1 - TOLERANCE):
+            raise InvalidProofError(
+                f"The proof proves a lower bound of {proven!r} for these samples, not "
+                f"{self.lower_bound!r}."
+            )
+        if self.is_optimal and not closes(known, proven, OPTIMAL_GAP + 2 * TOLERANCE):
+            raise InvalidProofError(
+                f"The certificate states that its clustering is optimal, and {proven!r} is proven "
+                f"for one of inertia {self.upper_bound!r}."
+            )
+        return proven
 
 
 def certificate_of(
