@@ -190,35 +190,28 @@ Weigh = Callable[[FloatArray], Weighed]
 """Weighs the centres of a refinement that was stopped."""
 
 
+@dataclass(eq=False)
 class Search:
     """The steps of a search; all that they change is the state.
 
-    The arguments are those of :func:`~evomeans.search.genetic.solve`.
+    The fields are arguments of :func:`~evomeans.search.genetic.solve`, or made there.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        n_clusters: int,
-        settings: SearchSettings,
-        state: SearchState,
-        timing: Timing,
-        audience: Audience,
-        weigh: Weigh | None = None,
-    ) -> None:
-        self.engine = engine
-        self.n_clusters = n_clusters
-        self.settings = settings
-        self.state = state
-        self.timing = timing
-        self.audience = audience
-        self.weigh = weigh or self._weigh
-        self.is_unfinished = False
-        # Whether the population has found what it can, or what another one has found.
-        self.has_ended = False
+    engine: Engine
+    n_clusters: int
+    settings: SearchSettings
+    state: SearchState
+    timing: Timing
+    audience: Audience
+    weigh: Weigh | None = None
+    is_unfinished: bool = False
+    # Whether the population has found what it can, or what another one has found.
+    has_ended: bool = False
+
+    def __post_init__(self) -> None:
         # Whether a solution is finished, which tells of the clusters.
-        self._has_learned = any(record.n_iter for record in state.history)
-        self.facts = Facts.of(engine, n_clusters)
+        self._has_learned = any(record.n_iter for record in self.state.history)
+        self.facts = Facts.of(self.engine, self.n_clusters)
         self._plan()
 
     def _plan(self) -> None:
@@ -226,9 +219,6 @@ class Search:
         spacing = self.state.spacing
         self.plan: Plan = plan(self.settings, self.facts, self.n_clusters, spacing)
         self.state.population.rules = self.plan.rules
-
-    def _weigh(self, centers: FloatArray) -> Weighed:
-        return Weighed(centers, *self.engine.weigh(centers))
 
     def settle(self) -> None:
         """Set the population aside; another one takes its place."""
@@ -332,7 +322,9 @@ class Search:
         state, population = self.state, self.state.population
         if not refinement.is_complete:
             self.is_unfinished = True
-            centers, weights, inertia = self.weigh(refinement.centers)
+            reached = refinement.centers
+            weighed = self.weigh(reached) if self.weigh else (reached, *self.engine.weigh(reached))
+            centers, weights, inertia = weighed
             refinement = Refinement(centers, inertia, weights, n_iter=0)
         individual = Individual.of(refinement, order.alpha)
         is_outside = order.made_by == SWAPPED and not self.plan.swapped_joins
