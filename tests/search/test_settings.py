@@ -1,14 +1,22 @@
-"""Settings are validated once, and errors name the parameter, its value and what was expected."""
+"""What settings and strategies lay down, and which of them are refused."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 import re
+from dataclasses import fields, replace
+from itertools import repeat
 
+import numpy as np
 import pytest
+from scripted_search import FOUNDERS, inertias, run, small
 
-from evomeans.search import SearchSettings
+from evomeans.engines.protocol import KMEANS
+from evomeans.search import DEEP, PAPER, SearchSettings, StopReason, Strategy
+from evomeans.search.founding import RandomSamples
+from evomeans.search.settings import FIRST_LAG
+from fakes import breeding
 
 
 def test_the_defaults_are_the_papers_standard_setting() -> None:
@@ -65,3 +73,80 @@ def test_values_at_the_limit_are_fine(values) -> None:
 def test_settings_are_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         SearchSettings().patience = 3
+
+
+def test_the_papers_strategy_is_the_default_and_has_no_other_operator() -> None:
+    assert SearchSettings().strategy == PAPER == Strategy("paper")
+    engine, _ = run(repeat(1.0), small(max_offspring=20), k=6)
+    assert all(start.local_search == KMEANS for start in engine.starts)
+    assert engine.compared == []
+
+
+def test_the_papers_strategy_draws_the_numbers_of_its_offspring_and_no_others() -> None:
+    """Two offspring in a row, on an engine that could do more."""
+    numbers = [breeding(coins=[0.9, 0.9], quantile=quantile) for quantile in (0.125, 0.25)]
+    engine, _ = run([*FOUNDERS, 50.0, 60.0], small(max_offspring=2), uniforms=numbers)
+    assert [start.quantile for start in engine.starts[4:]] == [0.125, 0.25]
+
+
+@pytest.mark.parametrize("changes", [{"agreement": 0}, {"lag": 0}, {"patience": 0}])
+def test_a_strategy_that_could_not_end_is_refused(changes) -> None:
+    with pytest.raises(ValueError, match="must be at least 1"):
+        Strategy("endless", **changes)
+
+
+def test_every_parameter_but_the_name_belongs_to_one_subject() -> None:
+    names = [one.name for subject in Strategy.__mro__[1:-1] for one in fields(subject)]
+    assert sorted([*names, "name"]) == sorted(one.name for one in fields(Strategy))
+
+
+@pytest.mark.parametrize("name", [one.name for one in fields(Strategy)])
+def test_a_checkpoint_tells_strategies_apart_by_every_parameter(name) -> None:
+    """Those of the same name too, if they are not built in."""
+    own, paper = replace(DEEP, name="own"), replace(PAPER, name="own", survival=sorted)
+    value = getattr(own, name)
+    other = not value if isinstance(value, bool) else getattr(paper, name)
+    if other == value:
+        other = value / 2 + 0.1 if isinstance(value, int | float) else "other"
+    assert replace(own, **{name: other}).identity != own.identity
+
+
+def test_patience_grows_with_the_offspring_up_to_the_last_improvement() -> None:
+    """From its share after the founders to the whole."""
+    strategy = Strategy("growing", patience=10, first_patience=0.2)
+    for improvements, expected in (([], 2), ([1], 1 + 3), ([1, 4], 4 + 6), ([1, 4, 10], 10 + 10)):
+        script = [100.0, 101.0, 102.0, 103.0]
+        script += [50.0 - number if number in improvements else 200.0 for number in range(1, 40)]
+        _, result = run(script, small(strategy=strategy))
+        assert result.stop_reason is StopReason.NO_IMPROVEMENT
+        assert result.n_offspring == expected
+
+
+def test_the_lag_grows_with_the_offspring_of_a_population() -> None:
+    """Early parents are the latest there are; the number of threads is not asked."""
+    assert [PAPER.lag_after(made) for made in (0, 10, 1000)] == [1, 1, 1]
+    lags = [DEEP.lag_after(made) for made in range(200)]
+    assert lags == sorted(lags)
+    assert (lags[0], lags[-1]) == (FIRST_LAG, DEEP.lag)
+
+
+def test_selection_founding_and_survival_are_operators_too() -> None:
+    """The worst two become parents, founders begin at zero, and the newest survive."""
+
+    class Zero(RandomSamples):
+        name = "zero"
+
+        def place(self, engine, draws):
+            return [np.zeros((2, 1)) for _ in draws]
+
+    strategy = Strategy(
+        "own",
+        founding=(Zero(),),
+        selection=lambda population, chances: (population[0], population[2]),
+        survival=lambda population, count, rng: population[-count:],
+    )
+    engine, result = run([*FOUNDERS, 50.0], small(max_offspring=1, strategy=strategy))
+    assert all((start.centers == 0.0).all() for start in engine.starts[:4])
+    assert {record.made_by for record in result.history[:4]} == {"zero"}
+    assert engine.starts[4].parent in ("handle 0", "handle 2")
+    assert inertias(result) == [10.0, 20.0, 50.0]
