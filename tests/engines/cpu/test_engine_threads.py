@@ -7,6 +7,7 @@ import pytest
 
 from evomeans.engines import Order
 from evomeans.engines.cpu.engine import CpuEngine
+from evomeans.engines.cpu.layout import State
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.estimators.solution import canonical_solution
 
@@ -48,3 +49,14 @@ def test_threads_are_used_but_never_more_than_there_are_tiles() -> None:
     assert engine._workspace(5).team.n_threads == 3
     _, tiny = engines(4, n=10)
     assert tiny._workspace(5).team.n_threads == 1
+
+
+@pytest.mark.parametrize(("solutions", "workers"), [(0.5, 1), (2.5, 2), (9.0, 4)])
+def test_there_are_no_more_workers_than_have_their_bounds_in_memory(solutions, workers) -> None:
+    """Fewer workers have more threads each."""
+    X = np.random.default_rng(0).normal(size=(3000, 8)).astype(np.float32)
+    size = State.allocate(3000, 200).nbytes
+    assert State.size(3000, 200) == size
+    engine = CpuEngine(X, n_jobs=4, memory_budget=int(solutions * size))
+    found = engine.workers(200, 24)
+    assert [one.n_jobs for one in found] == [4 // workers] * workers

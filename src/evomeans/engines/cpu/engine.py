@@ -19,7 +19,7 @@ from evomeans.engines.course import least_of
 from evomeans.engines.cpu.assignment import PAIRS
 from evomeans.engines.cpu.course import Refining, choose_place, is_common_end
 from evomeans.engines.cpu.kernels import Move
-from evomeans.engines.cpu.layout import Samples, Solution, count_tiles
+from evomeans.engines.cpu.layout import Samples, Solution, State, count_tiles
 from evomeans.engines.cpu.memory import Memory
 from evomeans.engines.cpu.offspring import NO_CHILD
 from evomeans.engines.cpu.order import WIDE
@@ -91,7 +91,8 @@ class CpuEngine(Abandonable, BaseEngine):
     * ``searching``: whether there will be refinements: then neighbouring samples are put together
       first, which takes as long as a few assignments.
     * ``memory_budget``: bytes for what is kept of refined solutions: least recently used ones are
-      forgotten, which costs time but changes nothing else. By default 2 GiB.
+      forgotten, which costs time but changes nothing else. No more solutions are made at a time
+      than fit into it. By default 2 GiB.
     """
 
     batch = 1
@@ -389,6 +390,8 @@ class CpuEngine(Abandonable, BaseEngine):
 
     def workers(self, n_clusters: int, most: int) -> list[Self]:
         """Engines that share the samples and the memory, each with its own work space."""
+        # Each has a solution in the making, with a bound for each tile and centre.
+        most = min(most, max(1, self.memory.budget // State.size(self.n_samples, n_clusters)))
         n_workers, n_threads = share_threads(self.n_jobs, most, self._work(n_clusters))
         if n_workers == 1 and not self.takes_long(n_clusters):
             return [self]

@@ -112,6 +112,12 @@ class State(NamedTuple):
         """Return the smallest type that holds the index of a centre, or k for none."""
         return np.uint16 if n_clusters < 2**16 else np.uint32
 
+    @classmethod
+    def size(cls, n_samples: int, n_clusters: int) -> int:
+        """Return how many bytes :meth:`allocate` takes."""
+        per_tile = WIDTH * np.dtype(cls.label_type(n_clusters)).itemsize + 5 * n_clusters + 4
+        return count_tiles(n_samples) * per_tile
+
     @property
     def nbytes(self) -> int:
         """Memory that this takes."""
