@@ -12,13 +12,13 @@ from proof_problems import clusterings, problems
 
 from evomeans.exact.cuts import (
     MOST_MEMBERS,
-    CutFinder,
     Cuts,
     add_cuts,
     are_valid,
     no_cuts,
     quick_cuts,
     thorough_cuts,
+    violated_cuts,
 )
 from evomeans.exact.points import WeightedPoints
 from evomeans.exact.projection import Tools
@@ -117,7 +117,7 @@ def violated_matrix(seed: int) -> np.ndarray:
 def test_found_cuts_are_violated_as_much_as_they_claim() -> None:
     """The finder returns real cuts, each violated by more than the threshold."""
     n, Z = 20, violated_matrix(1)
-    cuts = CutFinder(n, Tools()).find(Z, 1e-3)
+    cuts = violated_cuts(Z, 1e-3, Tools())
     assert len(cuts) > 100
     assert are_valid(cuts, n)
     assert {int(np.sum(row >= 0)) for row in cuts} >= {2, 3, 5}
@@ -170,9 +170,9 @@ def violation(Z: np.ndarray, i: int, members: np.ndarray) -> float:
 def test_threads_find_the_same_cuts(count: int) -> None:
     """Also with more threads than groups."""
     Z = violated_matrix(2)
-    alone = CutFinder(20, Tools()).find(Z, 1e-3)
+    alone = violated_cuts(Z, 1e-3, Tools())
     with Tools.with_threads(count) as tools:
-        assert np.array_equal(CutFinder(20, tools).find(Z, 1e-3), alone)
+        assert np.array_equal(violated_cuts(Z, 1e-3, tools), alone)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evomeans.exact.cases import Limits, untold
-from evomeans.exact.cuts import MOST_MEMBERS, CutFinder, Cuts, add_cuts, no_cuts, sweep_cuts
+from evomeans.exact.cuts import MOST_MEMBERS, Cuts, add_cuts, no_cuts, sweep_cuts, violated_cuts
 from evomeans.exact.projection import Tools, finish, point_to_project, relax
 from evomeans.exact.relaxation import (
     Multipliers,
@@ -103,7 +103,7 @@ class MultiplierSearch:
     """
 
     def __init__(self, problem: Subproblem, start: Iterate, tools: Tools | None = None) -> None:
-        tools, n = tools or Tools(), problem.n
+        self.tools, n = tools or Tools(), problem.n
         self.problem, self.iterate, self.Y = problem, start, start.V
         self.best, self.bound = Multipliers.none(n), -math.inf
         self.lemmas: list[Multipliers] = []
@@ -117,8 +117,7 @@ class MultiplierSearch:
         self.N = self.U - cut_part / self.penalty
         self.ages = np.zeros(len(self.cuts))
         v = problem.roots / math.sqrt(problem.weights.sum())
-        self.projector = tools.projector(v, problem.k)
-        self.finder = CutFinder(n, tools)
+        self.projector = self.tools.projector(v, problem.k)
         self.A, self.base, self.matrix = (np.empty((n, n)) for _ in range(3))
 
     @property
@@ -226,7 +225,7 @@ class MultiplierSearch:
     def _renew_cuts(self, share: float) -> None:
         """Add violated cuts, and drop those that had no price in two rounds."""
         Z = self.Y / self.problem.products
-        found = self.finder.find(Z, share * float(np.diag(Z).mean()))
+        found = violated_cuts(Z, share * float(np.diag(Z).mean()), self.tools)
         self.n_found = len(found)
         ages = np.where(self.prices > 0, 0, self.ages + 1)
         kept = ages < 2

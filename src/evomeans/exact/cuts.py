@@ -401,25 +401,19 @@ def sort_members(row: Any, size: int) -> None:
         row[b] = value
 
 
-class CutFinder:
-    """Finds cuts of n groups, some of the groups in each thread."""
+def violated_cuts(Z: FloatArray, least: float, tools: Tools) -> Cuts:
+    """Return cuts that Z violates by more than ``least``, the same for any number of threads.
 
-    def __init__(self, n: int, tools: Tools) -> None:
-        self._tools = tools
-        ends = np.linspace(0, n, tools.n_threads + 1).astype(int).tolist()
-        self._ranges = [pair for pair in itertools.pairwise(ends) if pair[0] < pair[1]]
-
-    def find(self, Z: FloatArray, least: float) -> Cuts:
-        """Return cuts that Z violates by more than ``least``, whatever the number of threads.
-
-        A thorough search takes five times as long, and is done where the quick one finds little.
-        """
-        Z = np.ascontiguousarray(Z)
-        calls = [(Z, least, *each) for each in self._ranges]
-        found = np.concatenate(self._tools.map(quick_cuts, calls))
-        if len(found) > FEW_CUTS * len(Z):
-            return found
-        return np.concatenate([found, *self._tools.map(thorough_cuts, calls)])
+    Each thread looks at some of the groups. A thorough search takes five times as long as the quick
+    one, and is done where that finds little.
+    """
+    Z = np.ascontiguousarray(Z)
+    ends = np.linspace(0, len(Z), tools.n_threads + 1).astype(int).tolist()
+    calls = [(Z, least, *pair) for pair in itertools.pairwise(ends) if pair[0] < pair[1]]
+    found = np.concatenate(tools.map(quick_cuts, calls))
+    if len(found) > FEW_CUTS * len(Z):
+        return found
+    return np.concatenate([found, *tools.map(thorough_cuts, calls)])
 
 
 def quick_cuts(Z: FloatArray, least: float, start: int, stop: int) -> Cuts:

@@ -175,7 +175,6 @@ class PriceSearch:
         self.scatter = float(case.scatters.sum())
         self.prices = start.solution.prices * self.unit - case.scatters
         self.bound = -math.inf
-        self.n_solved = 0
         self.solution = start.solution
         self._master = Master(case.n, case.k, 2 * cutoff / self.unit)
         shares = []
@@ -247,7 +246,6 @@ class PriceSearch:
             if solution is None:
                 break
             self.solution = solution
-            self.n_solved += 1
             before = self.bound
             prices = np.maximum(self.solution.prices, 0.0) * self.unit - self.case.scatters
             n_new = self._price(prices, self.solution.sigma * self.unit)

@@ -312,6 +312,7 @@ def _check_consistency(state: SearchState, most_founders: int) -> None:
     population, best, due = state.population, state.best, state.population.founders_due
     members, begun = population.members, len(population) + len(state.waiting) + len(state.given)
     populations = [population, *state.settled]
+    numbers = [*(record.number for record in state.history), state.n_offspring]
     is_possible = {
         "population": (members or due) and len(set(map(id, members))) == len(members),
         "founders_due": len(state.given) <= due <= max(most_founders, begun),
@@ -325,7 +326,7 @@ def _check_consistency(state: SearchState, most_founders: int) -> None:
         "waiting_momentum": all(
             one.local_search.needs <= state.bounds.abilities for one in state.waiting
         ),
-        "history_number": _is_in_order(state),
+        "history_number": numbers == sorted(numbers),
         "leader": all((one.leader is None) == (not one.members) for one in populations),
         "settled": all(one.members for one in state.settled),
         "best": (best is None) == (not state.history) and (best is not None or not members),
@@ -334,12 +335,6 @@ def _check_consistency(state: SearchState, most_founders: int) -> None:
         raise ArchiveError(f"its {wrong[0]} contradicts the rest of it")
     if best is not None and not _is_ranked(state, best):
         raise ArchiveError("its solution_inertia contradicts its best solution or its history")
-
-
-def _is_in_order(state: SearchState) -> bool:
-    """Whether the solutions of the history were made one after the other."""
-    numbers = [record.number for record in state.history]
-    return numbers == sorted(numbers) and all(n <= state.n_offspring for n in numbers[-1:])
 
 
 def _is_ranked(state: SearchState, best: Individual) -> bool:
