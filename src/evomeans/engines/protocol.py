@@ -393,7 +393,7 @@ class Engine(Protocol):
         """Return engines over the same samples for up to ``most`` refinements at a time.
 
         Each may be used by one thread at a time. It is the engine itself, and no other, where more
-        would not pay.
+        would not help.
         """
 
     def takes_long(self, n_clusters: int) -> bool:

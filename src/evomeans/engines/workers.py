@@ -105,7 +105,7 @@ class Workers:
     Results depend neither on the number of workers nor on their speed: nothing that an engine
     remembers changes a result.
 
-    * ``engine``: it works alone where more would not pay.
+    * ``engine``: it works alone where more would not help.
     * ``most``: workers at most.
 
     Notes

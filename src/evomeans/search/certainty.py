@@ -67,7 +67,7 @@ def gather(history: Sequence[OffspringRecord], patience: int, tolerance: float) 
     founders = Counter(
         record.population for record in found if record.founder and record.made_by != SWAPPED
     )
-    # A population that unites two others inherits what they have found.
+    # A population that combines two others inherits what they have found.
     begun = {record.population for record in history if record.founder}
     hits = {record.population for record in found} & begun | {found[0].population}
     n_starts = sum(max(1, founders[population]) for population in hits)

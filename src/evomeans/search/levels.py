@@ -171,7 +171,7 @@ def settings_below(
 ) -> SearchSettings:
     """Return the settings of a search on a sample: of one population, with momentum.
 
-    Single moves are left out. They lead to deeper solutions of the sample, but not of all rows, and
+    Single moves are left out. They lead to better solutions of the sample, but not of all rows, and
     take longer than momentum, which is there for what K-means alone creeps through.
 
     The given settings are those of the search on all rows, which makes ``batch`` offspring in a

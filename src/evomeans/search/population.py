@@ -258,7 +258,7 @@ class Population:
     is_inherited : bool
         Whether the leader comes from one of two populations that were combined.
     rank : int
-        0 for a population that was begun anew. One that unites two is a rank above them.
+        0 for a population that was begun anew. One that combines two is a rank above them.
     n_agreeing : int
         How many founders, independently of each other, came as far as the leader; 1 if it took
         offspring to get there.

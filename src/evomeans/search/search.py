@@ -158,7 +158,7 @@ class SearchState:
         return is_known
 
     def settle(self) -> None:
-        """Set the population aside, and unite it with another one of its rank or begin a new one.
+        """Set the population aside, and combine it with another one of its rank or begin a new one.
 
         Two that agree are not combined: they would have nothing to give to each other. Nor is one
         that has found the best again; it is evidence. Another one that agrees with an equal, but
