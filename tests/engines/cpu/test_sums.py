@@ -10,30 +10,37 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from evomeans.compiled.jit import jit
+from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.cpu.sums import add_row, update_center
 from evomeans.engines.frame import column_scales, limb_bits
 
 
 @jit
-def move(sums, before, after, rows, i, weight, scales, limb):
-    add_row(sums, after, rows, i, weight, scales, limb, 1.0)
+def move(samples, sums, before, after, i):
+    add_row(samples.rows, samples, sums, after, i, 1.0)
     if before >= 0:
-        add_row(sums, before, rows, i, weight, scales, limb, -1.0)
+        add_row(samples.rows, samples, sums, before, i, -1.0)
+
+
+def samples_of(rows, weights, scales, limb):
+    """Return samples as kernels read them, with scales of their own."""
+    known = CpuEngine(rows, weights, searching=False).samples
+    return known._replace(rows=rows, weights=weights, scales=scales, limb=limb)
 
 
 def means(rows, weights, labels, order, k=2, detour=False):
     """Cluster means after adding the samples in some order, perhaps through another cluster."""
     bits = limb_bits(len(rows))
     scales = column_scales(np.abs(rows).max(axis=0), weights, bits)
+    samples = samples_of(rows, weights, scales, float(2**bits))
     sums = np.zeros((1, k, 2, rows.shape[1] + 1), np.int64)
     for i in order:
         if detour:
-            move(sums[0], -1, k - 1 - labels[i], rows, i, weights[i], scales, float(2**bits))
-        before = k - 1 - labels[i] if detour else -1
-        move(sums[0], before, labels[i], rows, i, weights[i], scales, float(2**bits))
+            move(samples, sums[0], -1, k - 1 - labels[i], i)
+        move(samples, sums[0], k - 1 - labels[i] if detour else -1, labels[i], i)
     centers, totals = np.zeros((k, rows.shape[1])), np.zeros(k)
     for j in range(k):
-        update_center(sums, scales, float(2**bits), centers, totals, j, sums[0, 0].copy())
+        update_center(samples, sums, centers, totals, j, sums[0, 0].copy())
     return centers, totals
 
 
@@ -90,7 +97,8 @@ def test_an_empty_cluster_keeps_its_centre_and_others_are_left_alone() -> None:
     sums = np.zeros((2, 3, 2, 3), np.int64)
     sums[0, 1, 0], sums[1, 1, 0] = (5, 7, 1), (1, -1, 2)
     centers, weights = np.full((3, 2), 9.0), np.full(3, 8.0)
+    samples = samples_of(np.zeros((1, 2)), np.ones(1), np.ones(3), 2.0**40)
     for j in (0, 1):
-        update_center(sums, np.ones(3), 2.0**40, centers, weights, j, sums[0, 0].copy())
+        update_center(samples, sums, centers, weights, j, sums[0, 0].copy())
     assert_array_equal(centers, [[9.0, 9.0], [2.0, 2.0], [9.0, 9.0]])
     assert_array_equal(weights, [0.0, 3.0, 8.0])

@@ -13,7 +13,7 @@ Files in the order to read them:
 7. ``threads.py``: how threads share the tiles and meet.
 8. ``seeding.py``, ``rounds.py``: distances to the closest centre, draws by distance, k-means++, and
    what takes its place where it would take long.
-9. ``refine.py``, ``acceleration.py``: a whole refinement in one kernel, with momentum.
+9. ``refine.py``: a whole refinement in one kernel, with momentum.
 10. ``hartigan.py``: moves of single samples.
 11. ``swaps/``: swaps of centres, followed locally.
 12. ``partition.py``, ``offspring.py``: the better parts of two solutions; a whole offspring in one

@@ -36,7 +36,6 @@ from evomeans.engines.cpu.layout import (
     State,
     by_row_type,
     squared_distance,
-    weight_of,
 )
 from evomeans.engines.cpu.simd import (
     EVERY_LANE,
@@ -404,9 +403,8 @@ def relabel(
             present[tile, before] = 0
         # The copies that fill up the last tile belong to no cluster sum.
         if i < n_samples:
-            weight = weight_of(samples, i)
-            add_row(sums, after, samples.rows, i, weight, samples.scales, samples.limb, 1.0)
+            add_row(samples.rows, samples, sums, after, i, 1.0)
             touched[thread, after] = 1
             if before < k:
-                add_row(sums, before, samples.rows, i, weight, samples.scales, samples.limb, -1.0)
+                add_row(samples.rows, samples, sums, before, i, -1.0)
                 touched[thread, before] = 1

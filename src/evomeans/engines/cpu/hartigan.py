@@ -337,10 +337,8 @@ def move(
     lower_gaps(samples, state, centers, i, own, target)
     state.labels[tile, lane] = target
     state.present[tile, target] = 1
-    sums, scales, limb = centers.sums, samples.scales, samples.limb
-    weight = weight_of(samples, i)
-    add_row(sums[0], own, samples.rows, i, weight, scales, limb, -1.0)
-    add_row(sums[0], target, samples.rows, i, weight, scales, limb, 1.0)
+    add_row(samples.rows, samples, centers.sums[0], own, i, -1.0)
+    add_row(samples.rows, samples, centers.sums[0], target, i, 1.0)
     if not is_in_tile(state.labels, tile, own):
         state.present[tile, own] = 0
     renew_center(samples, centers, scratch, own)
@@ -361,7 +359,7 @@ def renew_center(samples: Samples, centers: Centers, scratch: Scratch, j: Index)
     """Move a centre to the mean of its cluster, which has changed."""
     centers.changed[j] = 1
     exact, weights, totals = centers.exact, centers.weights, scratch.totals[0]
-    update_center(centers.sums, samples.scales, samples.limb, exact, weights, j, totals)
+    update_center(samples, centers.sums, exact, weights, j, totals)
     remember_center(samples.rows, exact, j)
 
 

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import entry
 from evomeans.compiled.ready import Call
-from evomeans.engines.cpu.acceleration import MomentumState, lead
 from evomeans.engines.cpu.assignment import reassign
 from evomeans.engines.cpu.hartigan import move_singles
 from evomeans.engines.cpu.layout import Centers, Samples, Scratch, Solution, SparseRows, State
@@ -25,7 +24,7 @@ from evomeans.engines.cpu.offspring import OffspringArrays, make_offspring
 from evomeans.engines.cpu.order import distribute, halve, route, split
 from evomeans.engines.cpu.partition import Parts, choose_parts
 from evomeans.engines.cpu.predict import kernel_calls_for
-from evomeans.engines.cpu.refine import refine, step, sum_distances
+from evomeans.engines.cpu.refine import MomentumState, lead, refine, step, sum_distances
 from evomeans.engines.cpu.samples import (
     can_move_singles,
     encode_samples,
@@ -102,7 +101,7 @@ class Instructions(NamedTuple):
     """``record`` (1,): the numbers of a :class:`Move` and of an order, and addresses of kernels.
 
     An address is 0 for a kernel that is not wanted: ``lead``
-    (:func:`~evomeans.engines.cpu.acceleration.lead`), ``move``
+    (:func:`~evomeans.engines.cpu.refine.lead`), ``move``
     (:func:`~evomeans.engines.cpu.hartigan.move_singles`) and ``swap``
     (:func:`~evomeans.engines.cpu.swaps.search.try_swaps`). Many searches do not make single moves,
     and would compile them for nothing if they were a part of the kernel. ``assign`` is that of

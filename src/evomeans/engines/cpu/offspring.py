@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import call_at, jit
-from evomeans.engines.cpu.acceleration import MomentumState
 from evomeans.engines.cpu.layout import Centers, Samples, Scratch, Solution
 from evomeans.engines.cpu.partition import Parts, is_taken
+from evomeans.engines.cpu.refine import MomentumState
 from evomeans.engines.cpu.swaps.lists import Clusters, UndoLog
 from evomeans.engines.cpu.threads import ABANDONED
 from evomeans.engines.protocol import Way

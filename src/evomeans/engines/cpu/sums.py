@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
-from evomeans.engines.cpu.layout import Rows, SparseRows, by_row_type
+from evomeans.engines.cpu.layout import Rows, Samples, SparseRows, by_row_type, weight_of
 from evomeans.engines.frame import LIMBS
 from evomeans.typing import FloatArray, Index
 
@@ -31,36 +31,24 @@ def add_term(
 
 
 def _add_row_dense(
-    sums: NDArray[np.int64],
-    j: Index,
-    rows: Rows,
-    i: int,
-    weight: float,
-    scales: FloatArray,
-    limb: float,
-    sign: float,
+    rows: Rows, samples: Samples, sums: NDArray[np.int64], j: Index, i: int, sign: float
 ) -> None:
     """Add sample ``i`` to the sums of cluster ``j``, or with sign −1.0 subtract it.
 
-    ``sums`` (k, 2, d + 1) are upper and lower limbs; the last column sums the weights. ``scales``
-    are powers of two that bring every term below a limb, ``limb`` is 2 to the number of its bits.
+    ``sums`` (k, 2, d + 1) are upper and lower limbs; the last column sums the weights. The scales
+    are powers of two that bring every term below a limb, 2 to the number of its bits.
     """
     n_features: int = rows.shape[1]
+    weight, scales, limb = weight_of(samples, i), samples.scales, samples.limb
     for t in range(n_features):
         add_term(sums, j, t, weight * rows[i, t] * scales[t], limb, sign)
     add_term(sums, j, n_features, weight * scales[n_features], limb, sign)
 
 
 def _add_row_sparse(
-    sums: NDArray[np.int64],
-    j: Index,
-    rows: SparseRows,
-    i: int,
-    weight: float,
-    scales: FloatArray,
-    limb: float,
-    sign: float,
+    rows: SparseRows, samples: Samples, sums: NDArray[np.int64], j: Index, i: int, sign: float
 ) -> None:
+    weight, scales, limb = weight_of(samples, i), samples.scales, samples.limb
     for p in range(rows.starts[i], rows.starts[i + 1]):
         t = rows.columns[p]
         add_term(sums, j, t, weight * rows.values[p] * scales[t], limb, sign)
@@ -73,9 +61,8 @@ add_row = by_row_type(dense=_add_row_dense, sparse=_add_row_sparse)
 
 @jit
 def update_center(
+    samples: Samples,
     sums: NDArray[np.int64],
-    scales: FloatArray,
-    limb: float,
     centers: FloatArray,
     weights: FloatArray,
     j: Index,
@@ -85,14 +72,14 @@ def update_center(
 
     The total of ``sums`` (threads, k, 2, d + 1) counts, which each thread has added to.
     """
-    n_features = centers.shape[1]
+    n_features, scales = centers.shape[1], samples.scales
     for half in range(LIMBS):
         for t in range(n_features + 1):
             totals[half, t] = sums[0, j, half, t]
         for thread in range(1, sums.shape[0]):
             for t in range(n_features + 1):
                 totals[half, t] += sums[thread, j, half, t]
-    unit = 1.0 / limb
+    unit = 1.0 / samples.limb
     weight = (totals[0, n_features] + totals[1, n_features] * unit) / scales[n_features]
     weights[j] = weight
     if weight > 0.0:

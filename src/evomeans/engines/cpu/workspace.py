@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.jit import address_of
 from evomeans.engines.course import Level
-from evomeans.engines.cpu.acceleration import MomentumState, lead
 from evomeans.engines.cpu.assignment import reassign
 from evomeans.engines.cpu.hartigan import move_singles
 from evomeans.engines.cpu.kernels import (
@@ -39,7 +38,7 @@ from evomeans.engines.cpu.offspring import (
     make_offspring,
 )
 from evomeans.engines.cpu.partition import Parts, choose_parts
-from evomeans.engines.cpu.refine import INERTIA, refine, step, sum_distances
+from evomeans.engines.cpu.refine import INERTIA, MomentumState, lead, refine, step, sum_distances
 from evomeans.engines.cpu.samples import with_room
 from evomeans.engines.cpu.seeding import Candidates, all_distances, draw_at, seed
 from evomeans.engines.cpu.swaps.lists import SUCCESSES, Clusters, UndoLog
