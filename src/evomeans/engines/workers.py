@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,13 +31,15 @@ class WorkerTask(Generic[Result]):
     wait for: they share the interpreter.
     """
 
-    __slots__ = ("_done", "_error", "_result", "is_done", "is_dropped", "job")
+    __slots__ = ("_done", "error", "is_done", "is_dropped", "job", "outcome")
 
     def __init__(self, job: Callable[[Engine], Result]) -> None:
         self.job = job
         self._done = Lock()
         self._done.acquire()
-        self._error: BaseException | None = None
+        # What came of it, or what ended it; both are None until then.
+        self.outcome: Result | None = None
+        self.error: BaseException | None = None
         self.is_done = False
         self.is_dropped = False
 
@@ -45,9 +47,9 @@ class WorkerTask(Generic[Result]):
         """Do the job, unless its result is not needed any more."""
         try:
             if not self.is_dropped:
-                self._result = self.job(engine)
+                self.outcome = self.job(engine)
         except BaseException as error:
-            self._error = error
+            self.error = error
         finally:
             self.is_done = True
             self._done.release()
@@ -59,21 +61,11 @@ class WorkerTask(Generic[Result]):
             self._done.release()
         return self.is_done
 
-    @property
-    def error(self) -> BaseException | None:
-        """What ended it, None if it is not done or was done well."""
-        return self._error
-
-    @property
-    def outcome(self) -> Result | None:
-        """What came of it, None if it is not done, or ended with an error."""
-        return getattr(self, "_result", None)
-
     def result(self) -> Result:
         """Return what came of it once it is done, or raise the error that ended it."""
-        if self._error is not None:
-            raise self._error
-        return self._result
+        if self.error is not None:
+            raise self.error
+        return cast("Result", self.outcome)
 
 
 Queue = SimpleQueue[WorkerTask[Any] | None]
