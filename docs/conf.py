@@ -121,6 +121,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "backreferences_dir": "api/backreferences",
     "doc_module": ("evomeans",),
+    "copyfile_regex": r".*\.npz",  # what examples read
     "reset_modules": (reset_figures,),
     "matplotlib_animations": False,
     "min_reported_time": 1,
