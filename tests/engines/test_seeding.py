@@ -284,3 +284,29 @@ def test_quick_seeding_is_expected_where_greedy_seeding_takes_long(monkeypatch) 
     monkeypatch.setattr("evomeans.engines.cpu.engine.MANY_PRODUCTS", 1)
     assert 0.0 < engine.quick_looks(300, 7) < engine.quick_looks(100, 6) < math.inf
     assert create_engine("cpu", CLOUDS[:100], None).quick_looks(100, 6) == math.inf
+
+
+def test_quick_steps_of_an_abandoned_engine_have_begun(monkeypatch) -> None:
+    """The first samples have been compared: those centres are their means."""
+    monkeypatch.setattr("evomeans.engines.cpu.engine.PRODUCTS_AT_ONCE", 500 * 90 * 160)
+    engine = create_engine("cpu", CLOUDS, None)
+    centers = engine.samples_at(np.random.default_rng(3).random(90))
+    labels = engine.assign(centers)[0][:500]
+    engine.abandon(True)
+    reached = engine.quick_steps(centers)
+    engine.abandon(False)
+    for j in range(90):
+        own = in_frame(engine.frame, CLOUDS[:500])[labels == j]
+        expected = own.mean(axis=0) if len(own) else centers[j]
+        np.testing.assert_allclose(reached[j], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_quick_steps_are_nearly_k_means(sparse, weighted) -> None:
+    X = np.where(CLOUDS > 1.0, CLOUDS, 0.0) if sparse else CLOUDS
+    weights = make_weights(6000, np.random.default_rng(1)) if weighted else None
+    engine = create_engine("cpu", sp.csr_matrix(X) if sparse else X, weights)
+    centers = engine.samples_at(np.random.default_rng(3).random(90))
+    reached = engine.assign(engine.quick_steps(centers))[1]
+    assert reached < 1.02 * engine.refine([Order(centers)])[0].inertia
+    assert reached < 0.8 * engine.assign(centers)[1]

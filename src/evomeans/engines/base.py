@@ -58,6 +58,11 @@ class BaseEngine:
         """Have no quick seeding."""
         return math.inf
 
+    def quick_steps(self, centers: FloatArray) -> FloatArray:
+        """Run K-means as always."""
+        refined: FloatArray = self.refine([Order(centers)])[0].centers  # type: ignore[attr-defined]
+        return refined
+
     def round_size(self, n_clusters: int) -> int:
         """Make a whole batch in a round."""
         return self.batch  # type: ignore[attr-defined,no-any-return]

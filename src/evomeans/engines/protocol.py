@@ -389,6 +389,12 @@ class Engine(Protocol):
     def quick_seed(self, quantiles: FloatArray) -> FloatArray:
         """Return centres for which there is no time for :meth:`seed`, from the same numbers."""
 
+    def quick_steps(self, centers: FloatArray) -> FloatArray:
+        """Return centres after as much K-means as takes little more than one look at all samples.
+
+        An abandoned engine returns what it has come to.
+        """
+
     def workers(self, n_clusters: int, most: int) -> Sequence[Engine]:
         """Return engines over the same samples for up to ``most`` refinements at a time.
 

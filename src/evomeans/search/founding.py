@@ -224,8 +224,9 @@ class QuickStart:
         at_random = (np.arange(k) + 0.5) / k
 
         def improve() -> FloatArray:
-            seeds = sample.seed(candidates) if self.seeded else sample.samples_at(at_random)
-            return sample.refine([Order(seeds)])[0].centers
+            if not self.seeded:
+                return sample.quick_steps(sample.samples_at(at_random))
+            return sample.refine([Order(sample.seed(candidates))])[0].centers
 
         found = watched(sample, improve, lambda: engine.is_abandoned)
         return engine.means(space.assign(found)[0], centers) if self.n_directions else found

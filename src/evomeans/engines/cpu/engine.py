@@ -75,6 +75,9 @@ DIRECTIONS = (32, 64, 128)
 # all samples, if there are at least so many samples for each of these points.
 MANY_PRODUCTS, ROWS_PER_POINT = 2**35, 4
 
+# Products after which quick steps look whether time is up.
+PRODUCTS_AT_ONCE = 2**30
+
 # Indexed by value; calling the class is slower.
 WAYS = tuple(Way)
 
@@ -285,6 +288,26 @@ class CpuEngine(Abandonable, BaseEngine):
             return self._seed_in_rounds(quantiles, is_quick=True)
         except Abandoned:
             return self._seed_soon(quantiles[:, 0], np.full(len(quantiles), -1, np.int64))
+
+    def quick_steps(self, centers: FloatArray) -> FloatArray:
+        """Compare samples with all centres once, then with those near their own.
+
+        An abandoned engine returns the means of the samples that it has compared so far.
+        """
+        X, weights, n_jobs = self._source, self.weights, self.n_jobs
+        if is_sparse(X):
+            return super().quick_steps(centers)
+        size, found, first = max(1, n_jobs * PRODUCTS_AT_ONCE // centers.size), [], 0
+        while first == 0 or (first < len(X) and not self.is_abandoned):
+            found.append(nearest.labels(X[first : first + size], centers, self.frame, n_jobs))
+            first += size
+        labels = np.concatenate(found)
+        own = None if weights is None else weights[: len(labels)]
+        centers = cluster_means(X[: len(labels)], own, self.frame, labels, centers)
+        if len(labels) < len(X):
+            return centers
+        shared = X, weights, self.frame, centers, labels, n_jobs
+        return near_steps(*shared, lambda: self.is_abandoned)
 
     @property
     def _n_compared(self) -> int:
