@@ -201,7 +201,7 @@ def table(rows: list[Row]) -> str:
     order.sort(key=lambda setup: names.index(setup.partition(":")[0]))
     lines = [
         "| data | samples | k | inertia | proven gap | method | nodes | seconds |",
-        "|---|---|---|---|---|---|---|---|",
+        "|---|--:|--:|--:|---|---|--:|--:|",
     ]
     for setup in order:
         row = found.get(setup)
