@@ -42,3 +42,34 @@ def test_every_listed_name_exists() -> None:
     for module, names in listed().items():
         for name in names:
             assert hasattr(importlib.import_module(module), name), f"{module}.{name}"
+
+
+ROLE = re.compile(r":(?:func|class|meth|mod|data|attr|exc):`~?(?:[^`<]*<)?(evomeans\.[\w.]+)>?`")
+
+
+def test_names_that_docstrings_refer_to_exist() -> None:
+    """Sphinx leaves a reference that leads nowhere as plain text, without a warning."""
+    sources = [path for folder in ("src", "lab") for path in (ROOT / folder).rglob("*.py")]
+    names = {name for path in sources for name in ROLE.findall(path.read_text(encoding="utf-8"))}
+    assert {name for name in names if not exists(name)} == set()
+
+
+def exists(name: str) -> bool:
+    """Tell whether a dotted name leads to a module, something in it, or a field of a class."""
+    parts = name.split(".")
+    for i in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:i]))
+        except ImportError:
+            continue
+        for part in parts[i:]:
+            if not hasattr(found, part):
+                return part in getattr(found, "__dataclass_fields__", {})
+            found = getattr(found, part)
+        return True
+    return False
+
+
+def test_a_name_that_does_not_exist_is_noticed() -> None:
+    assert exists("evomeans.search.SearchSettings.max_offspring")
+    assert not exists("evomeans.metrics.no_such_score")

@@ -210,7 +210,7 @@ class Agreement(Criterion):
 
 @dataclass(frozen=True)
 class Silhouette(Criterion):
-    """The mean silhouette; see :func:`evomeans.metrics.compactness_score`.
+    """The mean silhouette; see :func:`evomeans.metrics.silhouette_score`.
 
     Parameters
     ----------

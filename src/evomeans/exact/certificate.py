@@ -176,7 +176,7 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        """The share of the inertia by which the optimum can be lower at most."""
+        """Upper bound on the relative gap, (inertia − lower bound) / inertia."""
         if self.upper_bound <= 0:
             return 0.0
         return max(0.0, (self.upper_bound - self.lower_bound) / self.upper_bound)

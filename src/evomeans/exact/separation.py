@@ -17,7 +17,7 @@ values of max(0, eigenvalue - z).
 
 This is the dual certificate of [1]_ after two simplifications, which follow from the definitions of
 the quantities there: its vectors are affine functions of the points, so all its eigenvectors
-that matter are combinations of centred columns. docs/guide/proof.md has the whole argument.
+that matter are combinations of centred columns. docs/background/proofs.md has the whole argument.
 
 References
 ----------

@@ -97,7 +97,10 @@ COLUMNS = tuple(one.name for one in fields(OffspringRecord) if one.name != "cent
 
 
 class History(list[OffspringRecord]):
-    """The records of a search in the order in which they were made: a list that can say more."""
+    """The records of a search, in the order in which they were made.
+
+    It is a list that also returns columns, data frames and CSV files.
+    """
 
     def __repr__(self) -> str:
         if not self:

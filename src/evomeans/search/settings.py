@@ -180,15 +180,15 @@ class PatiencePolicy:
     ----------
     patience, patience_per_cluster : int and float
         Offspring in a row without an improvement of the population's best after which it has
-        settled at the latest: the former, or with many clusters the latter for each.
+        converged at the latest: the former, or with many clusters the latter for each.
     first_patience : float
-        Share of that after which it has settled if its best is one of its founders. For every
+        Share of that after which it has converged if its best is one of its founders. For every
         offspring up to the last improvement it waits for one more.
     tolerance : float
         Relative differences of the sum of squares up to this are ignored: they count neither as
         improvements nor as disagreement between populations.
     agreement : int
-        1 ends the search when the first population has settled. Otherwise another one begins, and
+        1 ends the search when the first population has converged. Otherwise another one begins, and
         so on, until at least this many of them, independent of each other, have come to the best
         solution, and the search is as certain as it should be.
     """
@@ -371,7 +371,7 @@ class SearchSettings:
         check_limits(self.max_time, self.target_inertia)
 
     def longest_wait(self, n_clusters: int) -> int:
-        """How many offspring in a row may at most fail before a population has settled."""
+        """How many offspring in a row may at most fail before a population has converged."""
         return self.strategy.longest_wait(n_clusters) if self.patience is None else self.patience
 
     def patience_for(self, n_clusters: int) -> Patience:
