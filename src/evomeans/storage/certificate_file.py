@@ -1,4 +1,4 @@
-"""Certificates in files, with their proofs; docs/background/file-formats.md describes the format."""
+"""Certificates in files, with their proofs; docs/background/file-formats.md has the format."""
 
 from __future__ import annotations
 
