@@ -135,7 +135,7 @@ def test_sparse_rows_are_taken_in_block_by_block(monkeypatch) -> None:
     """The same samples as at once; what is asked between blocks ends it."""
     rows = csr_matrix(np.where(RNG.random((500, 40)) < 0.1, RNG.normal(size=(500, 40)), 0.0))
     whole = order.neighbour_order(rows, 64)
-    monkeypatch.setattr(order, "VALUES_AT_ONCE", 100)
+    monkeypatch.setattr(order, "VALUES_AT_A_TIME", 100)
     blocks = list(order.row_blocks(rows.indptr))
     assert_array_equal(np.concatenate([np.arange(500)[part] for part in blocks]), np.arange(500))
     assert len(blocks) > 10
@@ -158,7 +158,7 @@ def test_the_order_of_rows_does_not_depend_on_how_often_it_is_looked_at(
 ) -> None:
     rows = RNG.normal(size=(20_000, 4))
     expected = order.neighbour_order(rows, 64)
-    monkeypatch.setattr(order, "VALUES_AT_ONCE", 5_000)
+    monkeypatch.setattr(order, "VALUES_AT_A_TIME", 5_000)
     asked = []
     found = order.neighbour_order(rows, 64, n_jobs, lambda: asked.append(1))
     assert_array_equal(found, expected)

@@ -11,7 +11,7 @@ from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.cpu.order import (
     FEWEST_POLLED,
     LEADING,
-    VALUES_AT_ONCE,
+    VALUES_AT_A_TIME,
     leading,
     leading_directions,
     neighbour_order,
@@ -173,7 +173,7 @@ def test_leading_directions_of_very_wide_samples_can_be_abandoned() -> None:
     assert FEWEST_POLLED <= len(few) <= len(rows)
     looks = []
     leading_directions(few, 4, lambda: looks.append(1))
-    assert len(looks) >= few.size // VALUES_AT_ONCE
+    assert len(looks) >= few.size // VALUES_AT_A_TIME
 
     def refuse():
         if len(looks) % 2 == 0:

@@ -22,7 +22,7 @@ from evomeans.engines.cpu.kernels import Move
 from evomeans.engines.cpu.layout import Samples, Solution, State, count_tiles
 from evomeans.engines.cpu.memory import Memory
 from evomeans.engines.cpu.offspring import NO_CHILD
-from evomeans.engines.cpu.order import WIDE
+from evomeans.engines.cpu.order import MANY_COLUMNS
 from evomeans.engines.cpu.projection import cluster_means, project
 from evomeans.engines.cpu.rounds import PER_CLUSTER, near_steps, quick_looks, sum_up
 from evomeans.engines.cpu.samples import (
@@ -399,7 +399,7 @@ class CpuEngine(Abandonable, BaseEngine):
     @property
     def n_directions(self) -> tuple[int, ...]:  # type: ignore[override]
         """Numbers of leading directions that are worth a projection; none with few features."""
-        is_wide = not is_sparse(self._source) and self.n_features >= WIDE
+        is_wide = not is_sparse(self._source) and self.n_features >= MANY_COLUMNS
         return tuple(n for n in DIRECTIONS if 2 * n <= self.n_features) if is_wide else ()
 
     def projected(self, n_directions: int) -> CpuEngine:

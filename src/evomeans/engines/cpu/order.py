@@ -33,14 +33,14 @@ POWER_ROUNDS = 4
 SKETCH = 16
 # Dense samples of at least so many features are projected onto so many leading directions first,
 # found by subspace iteration on some of them; fewer samples than MANY_TO_ORDER are not.
-WIDE, LEADING = 128, 32
+MANY_COLUMNS, LEADING = 128, 32
 MANY_TO_ORDER = 16384
 POLLED_FOR_LEADING, LEADING_ROUNDS = 1024, 2
 POLLED_VALUES, FEWEST_POLLED = 2**22, 256
 # Rows that are worth a thread of their own: they take some milliseconds.
 ROWS_WORTH_A_THREAD = 4096
 # Values that are sorted between two looks at whether the order is still wanted: milliseconds too.
-VALUES_AT_ONCE = 2**20
+VALUES_AT_A_TIME = 2**20
 
 
 def neighbour_order(
@@ -72,7 +72,7 @@ def sort_part(
         n_threads = 1
     parts = np.empty((2 * n_rows.bit_length() + 2, 2), np.int64)
     memory = parts, np.empty(n_rows), np.empty((3, points.shape[1]))
-    if n_threads == 1 and (n_rows <= width or n_rows * points.shape[1] <= VALUES_AT_ONCE):
+    if n_threads == 1 and (n_rows <= width or n_rows * points.shape[1] <= VALUES_AT_A_TIME):
         halve(points, order, width, 1, *memory)
         return
     halve(points, order, width, n_rows, *memory)
@@ -96,7 +96,7 @@ def sketch(X: Any, check: Callable[[], None]) -> NDArray[np.float64]:
 
 def row_blocks(starts: NDArray[Any]) -> Iterator[slice]:
     """Divide the rows of a CSR matrix, by its ``indptr``, into runs of about as many values."""
-    ends = np.searchsorted(starts, np.arange(VALUES_AT_ONCE, starts[-1], VALUES_AT_ONCE))
+    ends = np.searchsorted(starts, np.arange(VALUES_AT_A_TIME, starts[-1], VALUES_AT_A_TIME))
     cuts = np.unique([0, *ends, len(starts) - 1])
     for first, last in pairwise(cuts):
         yield slice(first, last)
@@ -107,7 +107,7 @@ def is_wide(X: NDArray[Any]) -> bool:
 
     Few samples are worth the better order: every iteration looks at them again.
     """
-    return X.shape[1] >= WIDE and len(X) >= MANY_TO_ORDER
+    return X.shape[1] >= MANY_COLUMNS and len(X) >= MANY_TO_ORDER
 
 
 def leading(X: NDArray[Any], check: Callable[[], None]) -> NDArray[np.float64]:
@@ -132,7 +132,7 @@ def leading_directions(
     rows = rows.astype(np.float64)
     rows -= rows.mean(axis=0)
     directions = np.random.default_rng(0).standard_normal((rows.shape[1], n_directions))
-    at_once = max(1, VALUES_AT_ONCE // rows.shape[1])
+    at_once = max(1, VALUES_AT_A_TIME // rows.shape[1])
     parts = [rows[first : first + at_once] for first in range(0, len(rows), at_once)]
     for _ in range(LEADING_ROUNDS):
         pulls = np.zeros_like(directions)

@@ -18,7 +18,12 @@ from scipy.sparse import csr_array
 from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.bounds import MORE
 from evomeans.engines.cpu.layout import Rows, Samples, SparseRows, aligned, count_tiles
-from evomeans.engines.cpu.order import VALUES_AT_ONCE, neighbour_order, ordered_rows, row_blocks
+from evomeans.engines.cpu.order import (
+    VALUES_AT_A_TIME,
+    neighbour_order,
+    ordered_rows,
+    row_blocks,
+)
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.frame import Frame, column_scales, is_sparse, limb_bits
 from evomeans.engines.protocol import Abandoned
@@ -79,9 +84,9 @@ def encode_samples(
     if is_sparse(X):
         rows = sparse_rows(sparse_part(encoded, order, check) if in_order else encoded, check)
         extents = np.zeros(n_features)
-        for first in range(0, len(rows.values), VALUES_AT_ONCE):
+        for first in range(0, len(rows.values), VALUES_AT_A_TIME):
             check()
-            part = slice(first, first + VALUES_AT_ONCE)
+            part = slice(first, first + VALUES_AT_A_TIME)
             np.maximum.at(extents, rows.columns[part], np.abs(rows.values[part]))
         tiles, middles, squares, radii = sparse_tiles(rows)
         roundoff = 8 * SINGLE_UNIT
@@ -120,7 +125,7 @@ def dense_tiles(
     middles = np.empty((n_tiles, n_features))
     squares = np.empty((n_tiles, WIDTH), np.float32)
     radii = np.empty(n_tiles, np.float32)
-    at_once = max(1, VALUES_AT_ONCE // (WIDTH * max(1, n_features)))
+    at_once = max(1, VALUES_AT_A_TIME // (WIDTH * max(1, n_features)))
 
     def fill(first: int) -> None:
         check()
