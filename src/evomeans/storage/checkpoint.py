@@ -224,7 +224,7 @@ def _restored(stored: Any, ours: Any, name: str = "random") -> Any:
 
 
 FORMAT = "evomeans checkpoint"
-VERSION = 12
+VERSION = 13
 # The member with the labels of all solutions, of models whose solutions have them.
 LABELS = "solution_labels"
 
@@ -348,7 +348,7 @@ def _is_ranked(state: SearchState, best: Individual) -> bool:
 
 
 PATH_FORMAT = "evomeans path checkpoint"
-PATH_VERSION = 2
+PATH_VERSION = 3
 
 
 class PathCheckpoint(StateFile[PathState]):
