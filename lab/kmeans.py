@@ -1,4 +1,4 @@
-"""One K-means run of the CPU engine beside scikit-learn's Lloyd, both on one thread.
+"""One K-means run of the CPU engine compared with scikit-learn's Lloyd, both on one thread.
 
 Run with ``python -m lab kmeans``, or with cases of your own: ``dataset:clusters`` for a data
 set in EVOMEANS_DATA, ``mixture:n:d:clusters`` for a mixture of Gaussians of which typical centres

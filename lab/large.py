@@ -11,7 +11,7 @@ extra ``plot``). Rows are added to these files; remove them to begin anew.
 
 ``python -m lab large --against REV`` compares the default search with that of another
 version, each in a process of its own, and writes large_versions.csv. With ``--paper-time``, the
-limit of each problem is the CPU time that the paper's strategy takes to its own end.
+limit of each problem is the CPU time that the paper's strategy takes until it ends.
 ``--file 100000000`` fits a memory map with this many rows on all cores for ``--minutes``, and
 prints the peak of memory.
 ``--gpu 10000000:50:100`` fits a mixture on a GPU, with the seed ``--first-seed``. ``--momentum``

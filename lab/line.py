@@ -1,4 +1,4 @@
-"""One dimension, solved to proven optimality: how long it takes, beside one run of KMeans.
+"""One dimension, solved to proven optimality: how long it takes, compared with one run of KMeans.
 
 Run with ``python -m lab line``; by default 1,000,000 samples and 50 clusters.
 """

@@ -155,7 +155,7 @@ def columns() -> list[Column]:
 
 
 def draw(found: dict[Run, dict[str, float]], path: Path) -> None:
-    """Draw the missed clusters of every run, KMeans beside HGMeans."""
+    """Draw the missed clusters of every run, KMeans compared with HGMeans."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -1,4 +1,4 @@
-"""Whole default searches, to their own end: how long they take, and how often they find the best.
+"""Whole default searches: how long they take, and how often they find the best.
 
 Run ``python -m lab whole_runs --against REV`` to compare with another version (an hour of
 CPU time, shared by all cores), or without it to look at this one alone. ``--seeds``,

@@ -259,11 +259,14 @@ def success_rate(rows: Sequence[Row]) -> float:
 
 
 ABLATION = Experiment(
-    "ablation", "The deep strategy beside the paper's, and what its parts bring", plan, render
+    "ablation",
+    "The deep strategy compared with the paper's, and what its parts bring",
+    plan,
+    render,
 )
 EQUAL_TIME = Experiment(
     "equal-time",
-    "The deep strategy beside the paper's",
+    "The deep strategy compared with the paper's",
     plan_equal_time,
     partial(render, name="equal-time"),
 )

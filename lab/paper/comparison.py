@@ -1,4 +1,4 @@
-"""Tables 2 and 3: every data set, number of clusters and method, beside the printed figures."""
+"""Tables 2 and 3: every data set, number of clusters and method, and the printed figures."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def render(rows: Sequence[Row], size: Size, folder: Path) -> str:
         chosen = [row for row in scored if row["dataset"] in names]
         if chosen:
             parts.append(f"## Table {number_}: {noun} data sets\n\n" + _tables(chosen, number_))
-    parts.append("## HG-means beside each method\n\n" + _tests(scored))
+    parts.append("## HG-means compared with each method\n\n" + _tests(scored))
     parts.append(
         "K-means and K-means++ *repeated* are the best of "
         + ("20 runs.\n" if size is Size.SMOKE else REPEATS[size])

@@ -175,5 +175,8 @@ def mean_gaps(rows: Sequence[Row]) -> dict[tuple[str, str, float], float]:
 
 
 EARLY = Experiment(
-    "early", "Early answers: the default search beside the best rival, one by one", plan, render
+    "early",
+    "Early answers: the default search compared with the best rival, one by one",
+    plan,
+    render,
 )

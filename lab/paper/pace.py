@@ -1,6 +1,6 @@
 """Past the paper: how long the deep strategy takes to where the paper's strategy ends.
 
-The paper's strategy runs to its own end. The deep one has its final value for a target, and at most
+The paper's strategy runs until it ends. The deep one has its final value for a target, and at most
 four times the CPU time that it took.
 """
 

@@ -1,4 +1,4 @@
-"""What each reading of the paper costs or gains: every one to its own end, on the same problems.
+"""What each reading of the paper costs or gains: each run to convergence, on the same problems.
 
 docs/laboratory/reading-the-paper.md lists them.
 """
@@ -91,12 +91,12 @@ def render(rows: Sequence[Row], size: Size, folder: Path) -> str:
             ]
         )
     return (
-        f"{setups} problems, {seeds} seeds, standard setting, every reading to its own end. CPU is "
+        f"{setups} problems, {seeds} seeds, standard setting, every reading to convergence. CPU is "
         "in units of the search as written; a success is a run within "
         f"{SUCCESS} % of the best value ever found.\n\n" + table(titles, lines)
     )
 
 
 READINGS_EXPERIMENT = Experiment(
-    "readings", "Readings of the paper, each to its own end", plan, render
+    "readings", "Readings of the paper, each run to convergence", plan, render
 )

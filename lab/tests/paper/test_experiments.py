@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
 HEADINGS = {
-    "comparison": ["## Table 2", "## HG-means beside each method"],
+    "comparison": ["## Table 2", "## HG-means compared with each method"],
     "population": ["## Table 4"],
     "termination": ["## Table 5"],
     "scalability": ["## Table 6", "## Table 7", "power of the number of clusters", "](scal"],
