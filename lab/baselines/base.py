@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from evomeans.docstrings import described_like
 from evomeans.engines import is_dask, prepare_kernels
 from evomeans.engines.protocol import Ability, Refinement
 from evomeans.estimators.fitted import FittedCenters
@@ -41,8 +42,6 @@ class Baseline(FittedCenters):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        The number of clusters.
     engine : {"auto", "cpu", "reference"}, default="auto"
         What holds the samples and runs K-means, see :class:`~evomeans.HGMeans`.
     n_jobs : int, default=None
@@ -50,16 +49,6 @@ class Baseline(FittedCenters):
 
     Attributes
     ----------
-    cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        In data units and in lexicographic order; centres that own no sample last.
-    labels_ : ndarray of shape (n_samples,), dtype int32
-        Index of the closest centre of each sample of the fit.
-    inertia_ : float
-        Weighted sum of squared distances of the samples to their closest centre.
-    n_features_in_ : int
-        Number of features of the fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if all are strings.
     certificate_ : Certificate
         What :meth:`certify` has proven about the last fit, once it was called.
     """
@@ -70,22 +59,9 @@ class Baseline(FittedCenters):
     n_jobs: int | None = None
     n_iter_: int = field(init=False)
 
+    @described_like(FittedCenters.fit)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the clusters of ``X``.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The samples.
-        y : Ignored
-            Not used, present here for API consistency by convention.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            The weight of each sample. None means equal weights.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
 
         Notes
         -----

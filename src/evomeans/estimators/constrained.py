@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.docstrings import described_like
 from evomeans.engines import Engine
 from evomeans.engines.constrained import feasibility
 from evomeans.engines.constrained.links import Groups, Links, contract, group_samples
@@ -341,6 +342,7 @@ class ConstrainedHGMeans(Model):
     _fitted_numbers: ClassVar[tuple[str, ...]] = ("penalty", "n_violations")
     _is_constrained: ClassVar[bool] = True
 
+    @described_like(Model.fit)
     @with_callbacks
     def fit(
         self,
@@ -356,22 +358,14 @@ class ConstrainedHGMeans(Model):
         ----------
         X : array-like of shape (n_samples, n_features)
             The samples, dense.
-        y : Ignored
-            Not used, present here for API consistency by convention.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            The weight of each sample. None means equal weights.
         must_link, cannot_link : array-like of shape (n_pairs, 2) or (n_pairs, 3), default=None
             Pairs of samples, by their rows in ``X``, that belong to the same cluster, and to
             different ones. An optional third column gives the penalty of each pair (inf: hard
             constraint) and overrides ``penalty``.
-
-        Returns
-        -------
-        self : ConstrainedHGMeans
-            The fitted estimator.
         """
         return self._fit(X, y, sample_weight, must_link=must_link, cannot_link=cannot_link)
 
+    @described_like(fit)
     def fit_predict(
         self,
         X: Any,
@@ -382,10 +376,14 @@ class ConstrainedHGMeans(Model):
     ) -> NDArray[np.int32]:
         """Find the clusters of ``X`` and return the labels of its samples.
 
-        The parameters are those of :meth:`fit`.
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,), dtype int32
+            The cluster of each sample.
         """
         return self.fit(X, y, sample_weight, must_link, cannot_link).labels_
 
+    @described_like(fit)
     def fit_transform(
         self,
         X: Any,
@@ -396,7 +394,10 @@ class ConstrainedHGMeans(Model):
     ) -> NDArray[Any]:
         """Find the clusters of ``X`` and return the distances of its samples to the centres.
 
-        The parameters are those of :meth:`fit`.
+        Returns
+        -------
+        X_new : ndarray of shape (n_samples, n_clusters)
+            As :meth:`transform` returns it.
         """
         return self.fit(X, y, sample_weight, must_link, cannot_link).transform(X)
 

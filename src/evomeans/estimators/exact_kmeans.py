@@ -7,6 +7,7 @@ import warnings
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
+from evomeans.docstrings import described_like
 from evomeans.estimators.certifying import check_limits, check_method, dense_samples
 from evomeans.estimators.fitted import FittedCenters
 from evomeans.estimators.hgmeans import HGMeans
@@ -28,9 +29,6 @@ class ExactKMeans(FittedCenters):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        The number of clusters.
-
     max_time : float, default=300
         Stop after this many seconds, with the best clustering and the best bound so far. The search
         gets half of it at most.
@@ -56,15 +54,6 @@ class ExactKMeans(FittedCenters):
 
     Attributes
     ----------
-    cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        The centres, in lexicographic order.
-
-    labels_ : ndarray of shape (n_samples,), dtype int32
-        The cluster of each sample.
-
-    inertia_ : float
-        Sum of the squared distances of the samples to their closest centre, times their weights.
-
     certificate_ : Certificate
         What was proven; ``print`` it for a sentence.
 
@@ -84,13 +73,6 @@ class ExactKMeans(FittedCenters):
 
     history_ : History
         One record for each solution of the search.
-
-    n_features_in_ : int
-        Number of features seen during ``fit``.
-
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of features seen during ``fit``. Defined only when `X` has feature names that are
-        all strings.
 
     See Also
     --------
@@ -127,23 +109,9 @@ class ExactKMeans(FittedCenters):
     lower_bound_: float = field(init=False)
     gap_: float = field(init=False)
 
+    @described_like(FittedCenters.fit)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find the clusters of ``X`` and prove that they are optimal.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The samples.
-        y : Ignored
-            Not used, present here for API consistency by convention.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            The weight of each sample. None means equal weights.
-
-        Returns
-        -------
-        self : ExactKMeans
-            The fitted estimator.
-        """
+        """Find the clusters of ``X`` and prove that they are optimal."""
         start = time.monotonic()
         n_clusters = check_int("n_clusters", self.n_clusters, at_least=1)
         seconds, gap = check_limits(self.max_time, self.gap)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from abc import abstractmethod
 from contextlib import closing
 from html import escape
-from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -22,8 +20,10 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted
 
+from evomeans.docstrings import completed, described_like
 from evomeans.engines import Engine, create_engine, is_dask, nearest
 from evomeans.engines.frame import Frame, is_sparse
+from evomeans.estimators.certifying import certify
 from evomeans.estimators.parameters import DENSE_ENGINES, check_thread_count
 from evomeans.estimators.solution import (
     FinalSolution,
@@ -180,7 +180,19 @@ def _path_card(path: Any) -> tuple[dict[str, str], str]:
 
 
 class CentersMixin(ReportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore[misc]
-    """What an estimator inherits that has centres to compare new samples with."""
+    """What an estimator inherits that has centres to compare new samples with.
+
+    Subclasses document only what they add.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features seen during ``fit``.
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of features seen during ``fit``. Defined only when `X` has feature names that are
+        all strings.
+    """
 
     engine: str
     n_jobs: int | None
@@ -189,6 +201,10 @@ class CentersMixin(ReportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
     n_features_in_: int
     feature_names_in_: NDArray[Any]
     _frame: Frame
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.__doc__ = completed(cls, root=CentersMixin)
 
     @property
     def _centers(self) -> Any:
@@ -203,10 +219,7 @@ class CentersMixin(ReportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find the clusters of ``X``."""
-
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int32]:
-        """Find the clusters of ``X`` and return the labels of its samples.
+        """Find the clusters of ``X``.
 
         Parameters
         ----------
@@ -215,7 +228,18 @@ class CentersMixin(ReportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         y : Ignored
             Not used, present here for API consistency by convention.
         sample_weight : float or array-like of shape (n_samples,), default=None
-            The weight of each sample. None means equal weights.
+            The weight of each sample: a weight of 2 counts like two equal samples. None means equal
+            weights.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+
+    @described_like(fit)
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int32]:
+        """Find the clusters of ``X`` and return the labels of its samples.
 
         Returns
         -------
@@ -224,17 +248,9 @@ class CentersMixin(ReportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         """
         return self.fit(X, sample_weight=sample_weight)._labels
 
+    @described_like(fit)
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[Any]:
         """Find the clusters of ``X`` and return the distances of its samples to the centres.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The samples.
-        y : Ignored
-            Not used, present here for API consistency by convention.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            The weight of each sample. None means equal weights.
 
         Returns
         -------
@@ -293,6 +309,7 @@ class CentersMixin(ReportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         engine, centers = self._fitted_engine(X)
         return np.asarray(engine.distances(centers), dtype=X.dtype)
 
+    @described_like(fit)
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Opposite of the value of the K-means objective on ``X``.
 
@@ -300,10 +317,6 @@ class CentersMixin(ReportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         ----------
         X : {array-like, sparse matrix, Dask array or dataframe} of shape (n_samples, n_features)
             New samples.
-        y : Ignored
-            Not used, present here for API consistency by convention.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            The weight of each sample. None means equal weights.
 
         Returns
         -------
@@ -372,37 +385,6 @@ class CentersMixin(ReportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return tags
 
 
-INHERITED = ("Parameters", "Attributes")
-
-
-def completed(cls: type, root: type) -> str:
-    """Return the docstring of ``cls`` with the entries of its base classes, up to ``root``.
-
-    The entries of Parameters and Attributes appear in the order of inheritance, which for the
-    fields of dataclasses is the order of the signature. Where a class documents a name again, its
-    own text replaces the inherited one.
-    """
-    lineage = [base for base in reversed(cls.__mro__) if issubclass(base, root)]
-    summary, own = _sections(cls.__doc__)
-    sections = {}
-    for title in INHERITED:
-        bodies = [_sections(base.__doc__)[1].get(title, "") for base in lineage]
-        # An entry begins with a line that is not indented: "name : type".
-        entries = [entry for body in bodies for entry in re.split(r"\n+(?=\S)", body) if entry]
-        last = {entry.partition(" :")[0]: entry for entry in entries}
-        sections[title] = "\n\n".join(last.values())
-    sections |= {title: own[title] for title in own if title not in INHERITED}
-    texts = [f"{title}\n{'-' * len(title)}\n{body}" for title, body in sections.items() if body]
-    return "\n\n".join(filter(None, [summary, *texts]))
-
-
-def _sections(docstring: str | None) -> tuple[str, dict[str, str]]:
-    """Split a docstring into its summary and its sections by title."""
-    summary, *parts = re.split(r"^(\S.*)\n-{3,}\n", cleandoc(docstring or ""), flags=re.MULTILINE)
-    bodies = [body.strip() for body in parts[1::2]]
-    return summary.strip(), dict(zip(parts[::2], bodies, strict=True))
-
-
 class FittedCenters(
     CentersMixin,
     ClusterMixin,  # type: ignore[misc]
@@ -410,7 +392,24 @@ class FittedCenters(
 ):
     """A clusterer with centres, of which only ``fit`` is missing.
 
-    Subclasses document only what they add.
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        The number of clusters.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        The centres, in the precision of ``X`` and in lexicographic order, so equal clusterings
+        have equal labels. If there are fewer distinct samples than clusters, centres
+        without samples come last.
+
+    labels_ : ndarray of shape (n_samples,), dtype int32
+        The cluster of each sample, always equal to ``predict(X)``. A lazy Dask array if ``X`` is a
+        Dask collection.
+
+    inertia_ : float
+        Sum of the squared distances of the samples to their closest centre, times their weights.
     """
 
     n_clusters: int
@@ -423,10 +422,6 @@ class FittedCenters(
     _is_constrained: ClassVar[bool] = False
     # Whether the cluster of a sample is always the closest centre, of the samples as they are.
     _predicts_closest: ClassVar[bool] = True
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        cls.__doc__ = completed(cls, root=FittedCenters)
 
     def to_kmeans(self) -> KMeans:
         """Return a fitted :class:`sklearn.cluster.KMeans` with these centres.
@@ -477,6 +472,7 @@ class FittedCenters(
         kmeans.cluster_centers_ = centers
         return kmeans
 
+    @described_like(certify)
     def certify(
         self,
         X: Any,
@@ -497,8 +493,8 @@ class FittedCenters(
 
         What is proven is about plain k-means, and other models are refused. Under constraints it is
         a lower bound: no clustering has a lower inertia, whether or not it satisfies them. The
-        result is kept as ``certificate_`` until the next fit. See :func:`evomeans.certify` for the
-        parameters, and docs/guide/proof.md for what is proven.
+        result is kept as ``certificate_`` until the next fit. See docs/guide/proof.md for what is
+        proven.
 
         Parameters
         ----------
@@ -506,35 +502,10 @@ class FittedCenters(
             The samples of the fit, in memory.
         sample_weight : float or array-like of shape (n_samples,), default=None
             The weights of the fit.
-        max_time : float, default=60
-            Stop after this many seconds, with the best bound so far. Ctrl-C does the same.
-        gap : float, default=1e-6
-            The proof is done when the lower bound is within this share of the upper one.
-        n_jobs : int, default=None
-            Cases or parts of the proof that are worked on at a time.
-        engine : {"cpu", "gpu"}, default="cpu"
-            Where the relaxation computes its eigenvectors.
-        method : {"auto", "direct", "separation", "relaxation", "plane", "parts"}, default="auto"
-            How to prove it.
-        sampled_parts : int, default=None
-            With "parts", work on this many of them, for a statistical statement.
-        part_size : int, default=None
-            Distinct samples of a part; by default as many as ``max_time`` allows.
         update : bool, default=False
             Whether to take over a better clustering, if the proof finds one. Under constraints
             there is none, because it need not satisfy them.
-        verbose : int, default=0
-            1 prints a line now and then.
-        progress : callable, default=None
-            Called with the lower bound, the upper bound and the number of nodes so far.
-
-        Returns
-        -------
-        Certificate
-            ``print`` it for a sentence.
         """
-        from evomeans.estimators.certifying import certify
-
         self._check_certifiable()
         certificate = certify(
             X,

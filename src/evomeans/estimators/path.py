@@ -19,6 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from evomeans.criteria import DEFAULT_CRITERIA, DEFAULT_SELECT, Agreement
+from evomeans.docstrings import described_like
 from evomeans.engines import is_dask
 from evomeans.estimators.fitted import CentersMixin
 from evomeans.estimators.hgmeans import HGMeans
@@ -173,13 +174,6 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
         feature ("precision" if float64 cannot prove it), else "max_time", "observer" or
         "interrupted".
 
-    n_features_in_ : int
-        Number of features seen during ``fit``.
-
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of features seen during ``fit``. Defined only when `X` has feature names that are
-        all strings.
-
     See Also
     --------
     HGMeans : For one number of clusters.
@@ -229,6 +223,7 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
 
     # Fitting
 
+    @described_like(CentersMixin.fit)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the best clusterings of ``X`` for all numbers of clusters.
 
@@ -236,15 +231,6 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         X : {array-like, sparse matrix, Dask array or dataframe} of shape (n_samples, n_features)
             The samples, as in :meth:`HGMeans.fit`.
-        y : Ignored
-            Not used, present here for API consistency by convention.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            The weight of each sample. None means equal weights.
-
-        Returns
-        -------
-        self : HGMeansPath
-            The fitted estimator.
         """
         parameters = check_path_parameters(self)
         X, features = check_samples(self, X)

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 
 from sklearn.exceptions import ConvergenceWarning
 
+from evomeans.docstrings import described_like
 from evomeans.engines import Engine, is_dask, prepare_calls, prepare_kernels
 from evomeans.engines.frame import Frame, is_sparse
 from evomeans.estimators.callbacks import (
@@ -92,9 +93,6 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        The number of clusters.
-
     strategy : {"deep", "paper"} or Strategy, default="deep"
         How to search, see :class:`~evomeans.HGMeans`.
 
@@ -164,18 +162,6 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
 
     Attributes
     ----------
-    cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        The centres, in the precision of ``X`` and in lexicographic order, so equal clusterings
-        have equal labels. If there are fewer distinct samples than clusters, centres
-        without samples come last.
-
-    labels_ : ndarray of shape (n_samples,), dtype int32
-        The cluster of each sample, always equal to ``predict(X)``. A lazy Dask array if ``X`` is a
-        Dask collection.
-
-    inertia_ : float
-        Sum of the squared distances of the samples to their closest centre, times their weights.
-
     n_iter_ : int
         Number of offspring made. The initial members of populations do not count.
 
@@ -214,13 +200,6 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         The last population and the best solution, sorted by inertia: other good clusterings to
         look at. Their ``centers`` are float64, in units of the data and in no
         particular order.
-
-    n_features_in_ : int
-        Number of features seen during ``fit``.
-
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of features seen during ``fit``. Defined only when `X` has feature names that are
-        all strings.
     """
 
     n_clusters: int = 8
@@ -255,6 +234,7 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
     # Whether centres and distances are those of the space of the samples.
     _is_euclidean: ClassVar[bool] = True
 
+    @described_like(FittedCenters.fit)
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the clusters of ``X``.
@@ -267,16 +247,6 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
             read like arrays; what is returned are NumPy arrays. What Dask holds stays with Dask.
             Models other than HGMeans take arrays only. SphericalHGMeans takes sparse matrices as
             well, and KernelHGMeans a precomputed kernel of all pairs of samples.
-        y : Ignored
-            Not used, present here for API consistency by convention.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            The weight of each sample: a weight of 2 counts like two equal samples. None means equal
-            weights.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
         """
         return self._fit(X, y, sample_weight)
 

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from scipy.spatial.distance import cdist
 
+from evomeans.docstrings import described_like
 from evomeans.metrics.sums import (
     ClusterSums,
     checked_centers,
@@ -75,6 +76,7 @@ def calinski_harabasz(inertia: float, total: float, n_samples: float, k: int) ->
     return ((total - inertia) / (k - 1)) / within
 
 
+@described_like(calinski_harabasz_score)
 def bic_score(X: Any, labels: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
     """Return the Bayesian information criterion of spherical Gaussians with a common variance.
 
@@ -85,14 +87,6 @@ def bic_score(X: Any, labels: ArrayLike, sample_weight: ArrayLike | None = None)
 
     Take the k for which it is smallest. This is the criterion of X-means [1]_ with the factor d in
     the variance, which is missing in print, and with the biased estimate of σ².
-
-    Parameters
-    ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
-    labels : array-like of shape (n_samples,)
-        The cluster of each sample.
-    sample_weight : array-like of shape (n_samples,), optional
-        A weight of 2 counts like two equal samples.
 
     Returns
     -------
@@ -132,6 +126,7 @@ def bic(inertia: float, cluster_weights: FloatArray, n_features: int) -> float:
     return float(-2.0 * likelihood + parameters * np.log(n))
 
 
+@described_like(calinski_harabasz_score)
 def davies_bouldin_score(
     X: Any, labels: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> float:
@@ -142,18 +137,6 @@ def davies_bouldin_score(
         DB = (1/k) Σᵢ maxⱼ (Sᵢ + Sⱼ)/‖cᵢ − cⱼ‖.
 
     Take the k for which it is smallest. It is not defined for k = 1.
-
-    Parameters
-    ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
-    labels : array-like of shape (n_samples,)
-        The cluster of each sample.
-    sample_weight : array-like of shape (n_samples,), optional
-        A weight of 2 counts like two equal samples.
-
-    Returns
-    -------
-    score : float
 
     References
     ----------
@@ -200,6 +183,7 @@ def _by_label(
     return sums, means, total
 
 
+@described_like(calinski_harabasz_score)
 def simplified_silhouette_samples(X: Any, centers: ArrayLike) -> FloatArray:
     """Return the simplified silhouette of each sample [1]_.
 
@@ -212,7 +196,6 @@ def simplified_silhouette_samples(X: Any, centers: ArrayLike) -> FloatArray:
 
     Parameters
     ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
     centers : array-like of shape (n_clusters, n_features)
         At least two.
 
@@ -246,6 +229,7 @@ def simplified_silhouette_samples(X: Any, centers: ArrayLike) -> FloatArray:
     return values
 
 
+@described_like(calinski_harabasz_score)
 def simplified_silhouette_score(
     X: Any, centers: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> float:
@@ -255,18 +239,14 @@ def simplified_silhouette_score(
 
     Parameters
     ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
     centers : array-like of shape (n_clusters, n_features)
-    sample_weight : array-like of shape (n_samples,), optional
-
-    Returns
-    -------
-    score : float
+        At least two.
     """
     values = simplified_silhouette_samples(X, centers)
     return float(np.average(values, weights=checked_weights(sample_weight, len(values))))
 
 
+@described_like(calinski_harabasz_score)
 def silhouette_samples(
     X: Any, labels: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> FloatArray:
@@ -282,11 +262,8 @@ def silhouette_samples(
 
     Parameters
     ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
     labels : array-like of shape (n_samples,)
         The cluster of each sample; at least two clusters.
-    sample_weight : array-like of shape (n_samples,), optional
-        A weight of 2 counts like two equal samples.
 
     Returns
     -------
@@ -331,6 +308,7 @@ def silhouette_samples(
     return values
 
 
+@described_like(calinski_harabasz_score)
 def silhouette_score(
     X: Any,
     labels: ArrayLike,
@@ -345,18 +323,11 @@ def silhouette_score(
 
     Parameters
     ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
-    labels : array-like of shape (n_samples,)
-    sample_weight : array-like of shape (n_samples,), optional
     sample_size : int, optional
         If there are more samples, so many are drawn without replacement, and all others are left
         out. None takes all of them.
     random_state : int, default=0
         Seed of the draw.
-
-    Returns
-    -------
-    score : float
     """
     samples = checked_samples(X)
     codes = checked_labels("labels", labels, samples.shape[0])

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evomeans.docstrings import described_like
 from evomeans.typing import FloatArray
 
 
@@ -73,21 +74,13 @@ def jump_statistic(
     return jumps
 
 
+@described_like(jump_statistic)
 def hartigan_statistic(inertias: ArrayLike, k_values: ArrayLike, n_samples: float) -> FloatArray:
     """Return Hartigan's statistic [1]_.
 
         Hₖ = (Wₖ/Wₖ₊₁ − 1)(n − k − 1)
 
     Take the smallest k with Hₖ ≤ 10: another cluster is worth it only above.
-
-    Parameters
-    ----------
-    inertias : array-like of shape (n_values,)
-        The lowest inertia for each number of clusters.
-    k_values : array-like of shape (n_values,)
-        Ascending.
-    n_samples : float
-        Number of samples, or their total weight.
 
     Returns
     -------
@@ -111,20 +104,13 @@ def hartigan_statistic(inertias: ArrayLike, k_values: ArrayLike, n_samples: floa
     return values
 
 
+@described_like(jump_statistic)
 def krzanowski_lai_index(inertias: ArrayLike, k_values: ArrayLike, n_features: int) -> FloatArray:
     """Return the index of Krzanowski and Lai [1]_.
 
         DIFFₖ = (k − 1)^(2/d) Wₖ₋₁ − k^(2/d) Wₖ,    KLₖ = |DIFFₖ/DIFFₖ₊₁|
 
     Take the k for which it is largest.
-
-    Parameters
-    ----------
-    inertias : array-like of shape (n_values,)
-        The lowest inertia for each number of clusters.
-    k_values : array-like of shape (n_values,)
-        Ascending.
-    n_features : int
 
     Returns
     -------
