@@ -263,6 +263,17 @@ def test_near_labels_are_exact_if_all_centres_are_near() -> None:
     assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize(("factor", "offset"), [(1.0, 1e5), (1e30, 0.0)])
+def test_near_labels_are_right_for_samples_far_from_zero_or_huge(factor, offset) -> None:
+    X = (CLOUDS * factor + offset).astype(np.float32)
+    engine = create_engine("cpu", X, None)
+    centers = engine.samples_at(np.random.default_rng(3).random(40))
+    expected, _ = engine.assign(centers)
+    labels = np.zeros(6000, np.int32)
+    found = near_labels(X, engine.frame, centers, labels, 1, lambda: False)
+    assert np.mean(found == expected) > 0.999
+
+
 def test_steps_that_are_over_leave_the_centres() -> None:
     engine = create_engine("cpu", CLOUDS, None)
     centers = engine.samples_at(np.random.default_rng(3).random(40))

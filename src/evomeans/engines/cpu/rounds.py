@@ -157,9 +157,11 @@ def near_labels(
     n_jobs: int,
     is_over: Callable[[], bool],
 ) -> Labels:
-    """Return the closest of the centres near that of each sample's label, by single products."""
-    k = len(centers)
-    points = frame.decode(centers).astype(X.dtype)
+    """Return the closest of the centres near that of each sample's label, by single products.
+
+    They are compared in the frame: next to the origin few digits cancel, and no square overflows.
+    """
+    k, points = len(centers), centers.astype(X.dtype)
     squares = np.einsum("ij,ij->i", points, points)
     order = np.argsort(labels, kind="stable")
     ends = np.searchsorted(labels[order], np.arange(k + 1))
@@ -172,7 +174,7 @@ def near_labels(
         for j, others in zip(range(some.start, some.stop), near, strict=True):
             members = order[ends[j] : ends[j + 1]]
             if len(members) and not is_over():
-                scores = squares[others] - 2.0 * (X[members] @ points[others].T)
+                scores = squares[others] - 2.0 * (frame.encode(X[members]) @ points[others].T)
                 result[members] = others[scores.argmin(axis=1)]
 
     with nearest.one_blas_thread:
