@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
@@ -15,6 +16,9 @@ from sphinx.application import Sphinx
 os.environ.setdefault("MPLBACKEND", "Agg")
 # The gallery runs KMeans hundreds of times on small data, where threads only wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# Examples print what they do where kernels are compiled already.
+logging.getLogger("evomeans").setLevel(logging.ERROR)
 
 HERE = Path(__file__).parent
 # The laboratory is not installed.
@@ -84,8 +88,9 @@ def mark_plain_names(
 
 
 def setup(app: Sphinx) -> None:
-    """Let numpydoc go first, whose sections the names must not spoil."""
+    """Let numpydoc go first, whose sections the names must not spoil, and the gallery."""
     app.connect("autodoc-process-docstring", mark_plain_names, priority=900)
+    app.connect("builder-inited", crop_thumbnails, priority=900)
 
 
 # Gallery -------------------------------------------------------------------------------------
@@ -108,6 +113,24 @@ def reset_figures(_gallery_conf: dict[str, Any], _name: str) -> None:
     )
 
 
+def crop_thumbnails(app: Sphinx) -> None:
+    """Show the left part of a wide picture, where the whole would be too small to recognise."""
+    from PIL import Image
+
+    for thumbnail in Path(app.srcdir, "gallery").glob("*/images/thumb/*_thumb.png"):
+        name = thumbnail.name.removesuffix("_thumb.png")
+        pictures = sorted(thumbnail.parents[1].glob(f"{name}_*.png"))
+        if pictures:
+            with Image.open(pictures[-1]) as picture:
+                width = min(picture.width, round(picture.height * WIDTH / HEIGHT))
+                part = picture.crop((0, 0, width, picture.height))
+                part.thumbnail((WIDTH, HEIGHT), Image.Resampling.LANCZOS)
+                part.save(thumbnail)
+
+
+WIDTH, HEIGHT = 400, 280
+"""Of a thumbnail."""
+
 sphinx_gallery_conf = {
     "examples_dirs": str(HERE.parent / "examples" / "gallery"),
     "gallery_dirs": "gallery",
@@ -121,6 +144,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "backreferences_dir": "api/backreferences",
     "doc_module": ("evomeans",),
+    "thumbnail_size": (WIDTH, HEIGHT),
     "copyfile_regex": r".*\.npz",  # what examples read
     "reset_modules": (reset_figures,),
     "matplotlib_animations": False,

@@ -4,7 +4,7 @@ Topics in sentence embeddings
 
 A language model turns a sentence into a vector. Sentences about the same topic have vectors with a
 small angle between them, so clusters of vectors are topics. With dozens of topics, restarts of
-k-means find other ones with every seed; a search finds the same ones.
+k-means find other ones with every seed; a search finds nearly the same ones.
 """
 
 from itertools import combinations
@@ -34,14 +34,14 @@ searches = [HGMeans.fast(N_TOPICS, random_state=seed).fit(X) for seed in SEEDS]
 restarts = [KMeans(N_TOPICS, n_init=10, random_state=seed).fit(X) for seed in SEEDS]
 
 # %%
-# Half of the topics, each with the four names that are closest to its centre:
+# Half of the topics, each with the names that are closest to its centre:
 
 model = searches[0]
 distances = model.transform(X)
 for topic in range(0, N_TOPICS, 2):
     members = np.flatnonzero(model.labels_ == topic)
     closest = members[np.argsort(distances[members, topic])]
-    print(f"{len(members):4d}  {', '.join(dict.fromkeys(names[closest[:5]]))}")
+    print(f"{len(members):4d}  {', '.join(dict.fromkeys(names[closest[:4]]))}")
 
 # %%
 # A gap of a percent in the inertia looks small. But with another seed, restarts put a good part of
