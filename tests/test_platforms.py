@@ -21,7 +21,7 @@ from evomeans.cli.failures import CommandError, ExitCode, guarded
 from evomeans.cli.run_folder import write_run
 from evomeans.cli.tables.readers import open_source
 from evomeans.compiled import ready
-from evomeans.estimators import validation
+from evomeans.engines import free_memory
 from evomeans.files import write_atomically
 
 PACKAGE = Path(evomeans.__file__).parent
@@ -192,13 +192,13 @@ def test_helpers_that_compile_do_not_hear_ctrl_c(monkeypatch: pytest.MonkeyPatch
 
 def test_free_memory_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither macOS nor Windows has /proc; psutil knows, and without it nobody does."""
-    monkeypatch.setattr(validation, "_read", lambda path: "")
-    monkeypatch.setattr(validation, "find_spec", lambda name: None)
-    assert validation.free_memory() is None
+    monkeypatch.setattr(free_memory, "_read", lambda path: "")
+    monkeypatch.setattr(free_memory, "find_spec", lambda name: None)
+    assert free_memory.free_memory() is None
     psutil = types.SimpleNamespace(virtual_memory=lambda: types.SimpleNamespace(available=123))
-    monkeypatch.setattr(validation, "find_spec", lambda name: object())
+    monkeypatch.setattr(free_memory, "find_spec", lambda name: object())
     monkeypatch.setitem(sys.modules, "psutil", psutil)
-    assert validation.free_memory() == 123
+    assert free_memory.free_memory() == 123
 
 
 def test_cores_are_counted_without_affinity(monkeypatch: pytest.MonkeyPatch) -> None:

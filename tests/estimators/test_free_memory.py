@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from evomeans import HGMeans
+from evomeans.engines import free_memory as memory
 from evomeans.engines import is_dask
+from evomeans.engines.free_memory import free_memory
 from evomeans.estimators import validation
-from evomeans.estimators.validation import exceeds_memory, free_memory
+from evomeans.estimators.validation import exceeds_memory
 
 
 @pytest.fixture
@@ -26,7 +28,7 @@ def test_free_memory_is_between_nothing_and_all_there_is() -> None:
 def test_the_limit_of_a_container_counts(tmp_path, monkeypatch) -> None:
     (tmp_path / "memory.max").write_text("1000\n")
     (tmp_path / "memory.current").write_text("400\n")
-    monkeypatch.setattr(validation, "CGROUP", tmp_path)
+    monkeypatch.setattr(memory, "CGROUP", tmp_path)
     assert free_memory() == 600
     (tmp_path / "memory.max").write_text("max\n")
     assert free_memory() != 600

@@ -108,6 +108,25 @@ def test_noisy_clusters_get_small_populations_without_moves() -> None:
     assert planned(DEEP, ALL - {Ability.SWAPS}, 10, 100.0, 0.1).rules.n_founders == 20
 
 
+@pytest.mark.parametrize(("n_features", "n_founders"), [(1023, 20), (1024, 5)])
+def test_where_a_founder_takes_long_there_are_few(n_features, n_founders) -> None:
+    """From 2^29 products of an assignment on, before anything is known of the clusters and after.
+
+    Not if they come from a search on a sample, nor on an engine that makes many at a time.
+    """
+    for spacing in (0.0, GRID):
+        rules = planned(DEEP, ALL, 512, 2, spacing, n_features).rules
+        sizes = rules.n_founders, rules.min_size, rules.max_size
+        assert sizes == (n_founders, min(10, n_founders), min(20, 2 * n_founders))
+    facts = Facts(ALL, 2**20, 10 * n_features)
+    settings = SearchSettings(strategy=DEEP)
+    assert plan(settings, facts, 10, GRID).rules.n_founders == 20
+    assert plan(replace(settings, subsample=None), facts, 10, GRID).rules.n_founders == 5
+    rounds = facts._replace(batch=8, round_size=8)
+    assert plan(replace(settings, subsample=None), rounds, 10, GRID).rules.n_founders == 20
+    assert planned(PAPER, ALL, 512, 2, GRID, n_features).rules.n_founders == 20
+
+
 def test_an_engine_without_abilities_keeps_merging_and_new_populations() -> None:
     """And what it lacks is named."""
     operators = planned(DEEP, NONE, 10, 10.0, GRID)

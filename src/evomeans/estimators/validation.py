@@ -11,8 +11,6 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +20,7 @@ from sklearn.utils.validation import validate_data
 
 from evomeans.engines import is_dask
 from evomeans.engines.frame import LARGEST_VALUE, OVERFLOW, check_total_weight, is_sparse
+from evomeans.engines.free_memory import bytes_of_samples, free_memory
 from evomeans.engines.workers import extremes
 from evomeans.estimators.parameters import (
     check_engine,
@@ -32,53 +31,14 @@ from evomeans.estimators.parameters import (
 from evomeans.sparse import as_csr
 from evomeans.typing import FloatArray
 
-# What the CPU engine keeps of each sample besides its values in two forms, the second of them
-# float32: its place, and labels and bounds of a few solutions.
-BYTES_PER_ROW = 64
-CGROUP = Path("/sys/fs/cgroup")
-
 
 def exceeds_memory(X: Any) -> bool:
     """Whether ``X`` is a memory map that the CPU engine cannot hold in the memory that is free."""
     if not isinstance(X, np.memmap) or X.ndim != 2:
         return False
     n_samples, n_features = X.shape
-    needed = n_samples * (n_features * (max(4, X.dtype.itemsize) + 4) + BYTES_PER_ROW)
     free = free_memory()
-    return free is not None and needed > free
-
-
-def free_memory() -> int | None:
-    """Return the bytes that this process can still get; None if the system does not say."""
-    bounds = [_available(), _left_in_cgroup()]
-    known = [bound for bound in bounds if bound is not None]
-    return min(known) if known else None
-
-
-def _available() -> int | None:
-    text = _read(Path("/proc/meminfo"))
-    for line in text.splitlines():
-        if line.startswith("MemAvailable:"):
-            return 1024 * int(line.split()[1])
-    # macOS and Windows have no such file. Dask, without which nothing depends on it, brings psutil.
-    if find_spec("psutil") is None:
-        return None
-    import psutil
-
-    available: int = psutil.virtual_memory().available
-    return available
-
-
-def _left_in_cgroup() -> int | None:
-    limit, used = (_read(CGROUP / name).strip() for name in ("memory.max", "memory.current"))
-    return max(0, int(limit) - int(used)) if limit.isdigit() and used.isdigit() else None
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="ascii")
-    except OSError:
-        return ""
+    return free is not None and bytes_of_samples(n_samples, n_features, X.dtype.itemsize) > free
 
 
 # From this many values on, threads look at them.

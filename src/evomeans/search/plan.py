@@ -20,7 +20,7 @@ from evomeans.engines.protocol import Ability, Engine, LocalSearch
 from evomeans.kernels import MOST_MATCHED_EXACTLY
 from evomeans.search.crossover import Crossing, merging_crossover, squares_between
 from evomeans.search.founding import Founding, KMeansPlusPlus, MergedStarts, RandomSamples
-from evomeans.search.levels import SWAPPED_BELOW, wait_of_sampled
+from evomeans.search.levels import SWAPPED_BELOW, level_sizes, wait_of_sampled
 from evomeans.search.population import Individual, PopulationRules
 from evomeans.search.settings import SearchSettings, Strategy
 
@@ -33,7 +33,8 @@ NOISY_FEATURES = 36
 # How much larger than for offspring clusters may be before the first solution gets fewer swaps.
 FIRST_SHARE = 2.0
 # Products of an assignment from which on a founder and its swaps take so long, about a second, that
-# where clusters are noisy the first solution with swaps is the second founder.
+# there are as few founders as where clusters are noisy, and that where they are the first solution
+# with swaps is the second one.
 LONG_FOUNDER = 2**29
 # Of more centres than this, some of them tell the spacing.
 MOST_CENTERS = 1024
@@ -64,6 +65,11 @@ class Facts(NamedTuple):
     def has_small_rounds(self) -> bool:
         """Whether solutions take so long that rounds are small."""
         return self.round_size < self.batch
+
+    def takes_long(self, n_clusters: int) -> bool:
+        """Whether a founder takes long on an engine that makes one solution at a time."""
+        n_products = self.n_samples * self.n_features * n_clusters
+        return self.batch == 1 and n_products >= LONG_FOUNDER
 
 
 @dataclass(frozen=True)
@@ -150,8 +156,7 @@ def plan(settings: SearchSettings, facts: Facts, n_clusters: int, spacing: float
     first_swaps = strategy.first_swaps * n_clusters * min(1.0, FIRST_SHARE * share)
     if is_noisy:
         # There it takes the place of a founder, with as many swaps, if these take long.
-        takes_long = facts.n_samples * facts.n_features * n_clusters >= LONG_FOUNDER
-        first_swaps = strategy.noisy_swaps * n_clusters if takes_long else 0.0
+        first_swaps = strategy.noisy_swaps * n_clusters if facts.takes_long(n_clusters) else 0.0
     founding = tuple(one for one in strategy.founding if one.needs <= abilities)
     crossovers = tuple(
         one
@@ -202,15 +207,20 @@ def rules_for(
 ) -> PopulationRules:
     """Return the parameters of populations; those of noisy clusters are small.
 
-    An engine that refines many together would gain nothing by fewer founders, unless solutions take
-    so long that its rounds are small.
+    So are those of founders that take long, because the first offspring would come after minutes.
+    An engine that refines many together would gain nothing by fewer founders, unless its rounds are
+    small for the same reason.
     """
     strategy, n_founders = settings.strategy, settings.max_population
     sizes = settings.min_population, settings.max_population
     few = min(n_founders, strategy.noisy_founders)
+    # Founders from a search on a sample do not take long.
+    takes_long = facts.takes_long(n_clusters) and not level_sizes(
+        settings, facts.n_samples, n_clusters
+    )
     if is_noisy and facts.batch == 1:
         n_founders = few
-    elif facts.has_small_rounds and strategy.noisy_up_to > 0.0:
+    elif (takes_long or facts.has_small_rounds) and strategy.noisy_up_to > 0.0:
         n_founders = min(n_founders, max(few, facts.round_size))
         sizes = min(sizes[0], n_founders), min(sizes[1], 2 * n_founders)
     patience = replace(

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from evomeans.engines import Order
+from evomeans.engines.cpu import engine as cpu_engine
 from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.cpu.layout import State
 from evomeans.engines.cpu.simd import WIDTH
+from evomeans.engines.free_memory import bytes_of_samples
 from evomeans.estimators.solution import canonical_solution
 
 pytestmark = pytest.mark.usefixtures("eager_threads")
@@ -60,3 +62,22 @@ def test_there_are_no_more_workers_than_have_their_bounds_in_memory(solutions, w
     engine = CpuEngine(X, n_jobs=4, memory_budget=int(solutions * size))
     found = engine.workers(200, 24)
     assert [one.n_jobs for one in found] == [4 // workers] * workers
+
+
+def test_bounds_that_exceed_the_free_memory_are_refused_before_they_are_taken(
+    monkeypatch,
+) -> None:
+    """Of the solutions that fit, there are as many in the making, and none if none fits."""
+    X = np.random.default_rng(0).normal(size=(3000, 8)).astype(np.float32)
+    size, of_samples = State.size(3000, 200), bytes_of_samples(3000, 8, 4)
+    engine = CpuEngine(X, n_jobs=4)
+    engine._deferred.samples = None
+    monkeypatch.setattr(cpu_engine, "WORTH_ASKING", size)
+    for free, n_workers in ((of_samples + size, 1), (of_samples + 5 * size // 2, 2), (None, 4)):
+        monkeypatch.setattr(cpu_engine, "free_memory", lambda free=free: free)
+        assert len(engine.workers(200, 24)) == n_workers
+    monkeypatch.setattr(cpu_engine, "free_memory", lambda: of_samples + size - 1)
+    with pytest.raises(MemoryError, match="3,000 samples of 8 features and 200 clusters take"):
+        engine.workers(200, 24)
+    # Bounds of fewer clusters are not worth asking.
+    assert len(engine.workers(50, 24)) == 4

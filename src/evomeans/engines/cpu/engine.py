@@ -36,6 +36,7 @@ from evomeans.engines.cpu.samples import (
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.cpu.workspace import Workspace
 from evomeans.engines.frame import Frame, is_sparse
+from evomeans.engines.free_memory import bytes_of_samples, free_memory
 from evomeans.engines.protocol import (
     Abandonable,
     Abandoned,
@@ -59,6 +60,9 @@ WORK_PER_SAMPLE = 64
 WORTH_A_CALL = 2_500_000
 # Below this much, an offspring takes less time than handing it to another thread and back.
 WORTH_A_WORKER = 50_000
+
+# Bytes of the bounds of a solution from which on they are compared with the memory that is free.
+WORTH_ASKING = 2**27
 
 # From this many values on, samples are put into order when they are first needed, and other threads
 # can end that.
@@ -413,12 +417,30 @@ class CpuEngine(Abandonable, BaseEngine):
 
     def workers(self, n_clusters: int, most: int) -> list[Self]:
         """Engines that share the samples and the memory, each with its own work space."""
-        # Each has a solution in the making, with a bound for each tile and centre.
-        most = min(most, max(1, self.memory.budget // State.size(self.n_samples, n_clusters)))
+        most = min(most, self._most_at_a_time(n_clusters))
         n_workers, n_threads = share_threads(self.n_jobs, most, self._work(n_clusters))
         if n_workers == 1 and not self.takes_long(n_clusters):
             return [self]
         return [self.twin(n_threads) for _ in range(n_workers)]
+
+    def _most_at_a_time(self, n_clusters: int) -> int:
+        """Return how many solutions in the making fit into memory; refuse to make none.
+
+        Each has a bound for each tile and centre.
+        """
+        size, room = State.size(self.n_samples, n_clusters), self.memory.budget
+        if size < WORTH_ASKING or (free := free_memory()) is None:
+            return max(1, room // size)
+        own = 0
+        if not (self.is_prepared or is_sparse(self._source)):
+            own = bytes_of_samples(self.n_samples, self.n_features, self.dtype.itemsize)
+        if own + size > free:
+            raise MemoryError(
+                f"{self.n_samples:,} samples of {self.n_features:,} features and {n_clusters:,} "
+                f"clusters take {(own + size) / 2**30:.1f} GiB, {size / 2**30:.1f} of them for "
+                f"bounds, and {free / 2**30:.1f} GiB are free. Fit fewer samples or clusters."
+            )
+        return max(1, min(room, free - own) // size)
 
     def twin(self, n_jobs: int) -> Self:
         """Return an engine that shares the samples and the memory, but not the work space."""
