@@ -25,7 +25,6 @@ from evomeans.engines import ENGINE_NAMES, is_dask
 from evomeans.engines.frame import is_sparse
 from evomeans.progress import Printer, SearchDisplay
 from evomeans.search import STRATEGIES, SearchSettings, Strategy
-from evomeans.search.history import Observer
 from evomeans.storage.archive import LONGEST_NAME
 
 T = TypeVar("T")
@@ -57,6 +56,13 @@ class Surroundings:
     n_threads: int
     random_source: RandomSource
     checkpoint: Path | None
+    # Those of the user, and the display of ``verbose``.
+    observers: tuple[Any, ...]
+
+    @property
+    def seed(self) -> int | None:
+        """The seed, if one was given."""
+        return self.random_source if isinstance(self.random_source, int) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,17 +71,23 @@ class Parameters(Surroundings):
 
     n_clusters: int
     settings: SearchSettings
-    # Those of the user, and the printer of ``verbose``.
-    observers: tuple[Observer, ...]
 
 
-def check_surroundings(estimator: Any) -> dict[str, Any]:
-    """Check where and from what a search runs; return it by the names that Surroundings have."""
+def check_surroundings(estimator: Any, display: Any, *displayed: Any) -> dict[str, Any]:
+    """Check where and from what a search runs; return it by the names that Surroundings have.
+
+    The class of the ``display`` that ``verbose`` may ask for is made for what is ``displayed``.
+    """
+    observers = check_callables(estimator.observers)
+    if level := check_verbose(estimator.verbose):
+        printer = Printer(type(estimator).__name__)
+        observers = (*observers, display(printer, *displayed, verbose=level))
     return {
         "engine": check_engine(estimator.engine),
         "n_threads": check_thread_count(estimator.n_jobs),
         "random_source": check_random_source(estimator.random_state),
         "checkpoint": check_checkpoint(estimator.checkpoint),
+        "observers": observers,
     }
 
 
@@ -85,12 +97,8 @@ def check_parameters(estimator: Any) -> Parameters:
     if not isinstance(estimator.warm_start, bool | np.bool_):
         raise TypeError(f"warm_start must be True or False, got {shown(estimator.warm_start)}.")
     settings = check_search_settings(estimator)
-    surroundings = check_surroundings(estimator)
-    observers = check_callables(estimator.observers)
-    if level := check_verbose(estimator.verbose):
-        printer = Printer(type(estimator).__name__)
-        observers = (*observers, SearchDisplay(printer, settings, n_clusters, verbose=level))
-    return Parameters(n_clusters=n_clusters, settings=settings, **surroundings, observers=observers)
+    surroundings = check_surroundings(estimator, SearchDisplay, settings, n_clusters)
+    return Parameters(n_clusters=n_clusters, settings=settings, **surroundings)
 
 
 def check_search_settings(estimator: Any) -> SearchSettings:

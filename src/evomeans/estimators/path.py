@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
 import time
-import warnings
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -14,14 +12,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from evomeans.criteria import DEFAULT_CRITERIA, DEFAULT_SELECT, Agreement
 from evomeans.docstrings import described_like
 from evomeans.engines import is_dask
-from evomeans.estimators.fitted import CentersMixin
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.parameters import check_int, generator_from
 from evomeans.estimators.path_solving import (
@@ -33,16 +29,11 @@ from evomeans.estimators.path_solving import (
     collect_evidence,
     judge_all,
 )
-from evomeans.estimators.searching import to_go_on
+from evomeans.estimators.searching import BaseSearch
 from evomeans.estimators.solution import FinalSolution
-from evomeans.estimators.validation import (
-    Features,
-    check_most_clusters,
-    check_sample_weight,
-    check_samples,
-)
+from evomeans.estimators.validation import Features, check_most_clusters
 from evomeans.path.state import Entry, PathState
-from evomeans.search import History, SearchResult, StopReason, Strategy
+from evomeans.search import History, SearchResult, StopReason
 from evomeans.search.certainty import path_certainty
 from evomeans.search.plan import missing_abilities
 from evomeans.search.stopping import DeferredInterrupt
@@ -57,7 +48,7 @@ UNFINISHED = (StopReason.INTERRUPTED, StopReason.MAX_TIME, StopReason.OBSERVER)
 
 
 @dataclass(eq=False, repr=False)
-class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
+class HGMeansPath(BaseSearch):
     """The best k-means clustering for every k of a range, and which k the samples suggest.
 
     It finds what an :class:`HGMeans` for each k would find, in a fraction of the time, because
@@ -84,19 +75,16 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
         speaks for the default. A callable gets ``results_`` and returns one of ``k_values_``. None
         disables the selection; :meth:`at` returns the model for any k.
 
-    strategy : {"deep", "paper"} or Strategy, default="deep"
-        The operators of the search, see :class:`HGMeans`.
-
-    n_iter_no_change : int, default=None
-        Number of offspring without an improvement after which a population has converged. By
-        default 12 and one more for every five clusters. Larger values search longer.
-
     confirmations : int, default=0
         For each k at which the two sweeps disagree, begin up to this many populations anew, until
         one finds the best again. 0 leaves such a k with ``n_rediscoveries_`` of 0.
 
     max_offspring : int, default=5000
         Offspring of one population at most.
+
+    n_iter_no_change : int, default=None
+        Number of offspring without an improvement after which a population has converged. By
+        default 12 and one more for every five clusters. Larger values search longer.
 
     max_time : float, default=None
         Seconds for the path and its criteria. Every k gets a solution and labels of the samples,
@@ -107,17 +95,6 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
     engine : {"auto", "cpu", "gpu", "dask", "reference"}, default="auto"
         What holds the samples, see :class:`HGMeans`. With "auto" and one feature, one dynamic
         program solves all k exactly.
-
-    n_jobs : int, default=None
-        Threads, see :class:`HGMeans`. The result does not depend on it.
-
-    random_state : int, RandomState, Generator or None, default=None
-        An int makes the result reproducible.
-
-    checkpoint : path-like, default=None
-        A file in which the path keeps its state: every half minute, at its end, and when it is
-        interrupted. If the file exists, :meth:`fit` continues from it, and ends with the same bits
-        as if it had never stopped.
 
     observers : callable or list of callables, default=None
         Each is called with the :class:`~evomeans.PathRecord` of every step. One that returns
@@ -209,21 +186,12 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
     _: KW_ONLY
     criteria: Any = DEFAULT_CRITERIA
     select: Select = DEFAULT_SELECT
-    strategy: str | Strategy = "deep"
-    n_iter_no_change: int | None = None
     confirmations: int = 0
-    max_offspring: int = 5000
-    max_time: float | None = None
     engine: str = "auto"
-    n_jobs: int | None = None
-    random_state: Any = None
-    checkpoint: str | os.PathLike[str] | None = None
-    observers: Any = None
-    verbose: int = 0
 
     # Fitting
 
-    @described_like(CentersMixin.fit)
+    @described_like(BaseSearch.fit)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the best clusterings of ``X`` for all numbers of clusters.
 
@@ -233,8 +201,7 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
             The samples, as in :meth:`HGMeans.fit`.
         """
         parameters = check_path_parameters(self)
-        X, features = check_samples(self, X)
-        sample_weight = check_sample_weight(sample_weight, X.shape[0], X)
+        X, sample_weight, features = self._check_data(X, sample_weight)
         check_most_clusters(parameters.ks, X.shape[0])
         ks = tuple(parameters.ks)
         rng = generator_from(parameters.random_source)
@@ -267,8 +234,7 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
         wanted = check_k_range([ks] if isinstance(ks, Integral) else ks, "ks")
         features = self._features
         if X is not None:
-            X, features = check_samples(self, X)
-            sample_weight = check_sample_weight(sample_weight, X.shape[0], X)
+            X, sample_weight, features = self._check_data(X, sample_weight)
         elif getattr(self, "_samples", None) is None:
             raise ValueError("The samples of the fit are not there any more; pass X to add_k.")
         else:
@@ -352,9 +318,8 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
         self, ks: tuple[int, ...], known: list[int], left_out: list[str], n_taken: int | None
     ) -> None:
         """Say what the user should know about how the fit ended."""
-        if self.verbose:
-            chosen = "none chosen" if self.best_k_ is None else f"k = {self.best_k_} chosen"
-            print(f"[HGMeansPath] k = {known[0]} to {known[-1]}, {chosen}; {self._certainty()}")
+        chosen = "none chosen" if self.best_k_ is None else f"k = {self.best_k_} chosen"
+        self._say(f"k = {known[0]} to {known[-1]}, {chosen}; {self._certainty()}")
         said: list[tuple[str, type[Warning]]] = []
         if n_taken is not None:
             text = (
@@ -363,8 +328,8 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
             )
             said.append((text, RuntimeWarning))
         if self.stop_reason_ is StopReason.INTERRUPTED:
-            text = f"fit was interrupted; {len(known)} of {len(ks)} numbers of clusters are kept."
-            said.append((text + to_go_on(self.checkpoint), RuntimeWarning))
+            done = f"; {len(known)} of {len(ks)} numbers of clusters are kept."
+            said.append(self._interrupted(done))
         if left_out:
             names = ", ".join(left_out)
             text = f"Criteria were interrupted, and their values are missing: {names}."
@@ -381,8 +346,7 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
                 f"for k={short[0]} and more have empty clusters. Leave out the k above."
             )
             said.append((text, ConvergenceWarning))
-        for text, category in said:
-            warnings.warn(text, category, stacklevel=4)
+        self._warn(said)
 
     # Using
 

@@ -18,13 +18,11 @@ from evomeans.engines import Engine, create_engine, is_dask
 from evomeans.engines.frame import is_sparse
 from evomeans.estimators.parameters import (
     Surroundings,
-    check_callables,
     check_int,
     check_optional_int,
     check_real,
     check_strategy,
     check_surroundings,
-    check_verbose,
     shown,
 )
 from evomeans.estimators.searching import prepare_strategy
@@ -41,7 +39,7 @@ from evomeans.estimators.solution import (
 from evomeans.metrics.sums import ClusterSums, cluster_sums
 from evomeans.path.search import PathOutcome, follow_path, learn
 from evomeans.path.state import FRESH, Kind, PathObserver, PathSettings, PathState, Step
-from evomeans.progress import PathDisplay, Printer
+from evomeans.progress import PathDisplay
 from evomeans.search import Individual, StopReason
 from evomeans.search.history import Audience
 from evomeans.search.search import Weigh
@@ -65,7 +63,6 @@ class PathParameters(Surroundings):
     # For everything; the settings have that of one search.
     max_time: float | None
     settings: PathSettings
-    observers: tuple[PathObserver, ...]
 
     def deadline(self, began: float, seconds_before: float) -> float | None:
         """Return when a fit that began should end; criteria keep their own share of the time."""
@@ -95,17 +92,13 @@ def check_path_parameters(estimator: Any) -> PathParameters:
     if max_time is not None:
         efforts = sum(getattr(one, "effort", 0.0) for one in criteria)
         settings = replace(settings, max_time=max_time / (1.0 + efforts))
-    level = check_verbose(estimator.verbose)
-    printer = Printer(type(estimator).__name__)
-    display = (PathDisplay(printer, ks, verbose=level),) if level else ()
     return PathParameters(
         ks=ks,
         criteria=criteria,
         select=select,
         max_time=max_time,
         settings=settings,
-        **check_surroundings(estimator),
-        observers=(*check_callables(estimator.observers), *display),
+        **check_surroundings(estimator, PathDisplay, ks),
     )
 
 
@@ -283,7 +276,7 @@ class PathSearch:
         parameters = self.parameters
         if parameters.checkpoint is None or self.is_exact:
             return None
-        settings, source = parameters.settings, parameters.random_source
+        settings = parameters.settings
         plain = settings.search(1, FRESH, 1)
         own = {name: str(value) for name, value in asdict(settings).items()}
         del own["strategy"], own["max_time"]
@@ -294,7 +287,7 @@ class PathSearch:
             problem,
             n_features=self.X.shape[1],
             total_weight=engine.total_weight,
-            seed=source if isinstance(source, int) else None,
+            seed=parameters.seed,
         )
 
 

@@ -11,6 +11,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from evomeans.docstrings import described_like
@@ -22,7 +23,7 @@ from evomeans.estimators.callbacks import (
     fit_task,
     with_callbacks,
 )
-from evomeans.estimators.fitted import FittedCenters
+from evomeans.estimators.fitted import CentersMixin, FittedCenters
 from evomeans.estimators.parameters import (
     DEFAULT_CERTAINTY,
     DEFAULT_MAX_OFFSPRING,
@@ -87,21 +88,14 @@ PAPER_FAST = {
 FAST_OFFSPRING, FAST_PER_CLUSTER = 40, 5
 
 
-@dataclass(eq=False, repr=False)
-class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
-    """An estimator that lacks only its model, which is what :meth:`_pose` makes of samples.
+@dataclass(eq=False, repr=False, kw_only=True)
+class BaseSearch(CentersMixin, BaseEstimator):  # type: ignore[misc]
+    """An estimator that searches for centres, for one number of clusters or for many.
 
     Parameters
     ----------
     strategy : {"deep", "paper"} or Strategy, default="deep"
         How to search, see :class:`~evomeans.HGMeans`.
-
-    min_population : int, default=10
-        Solutions that survive when the population is cut down (Π_min in the paper).
-
-    max_population : int, default=20
-        Solutions with which a population begins, and the size beyond which it is cut down (Π_max).
-        Larger populations explore more but converge more slowly.
 
     max_offspring : int, default=5000
         Stop after this many offspring (N₂). Each is one local search.
@@ -117,19 +111,6 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         the samples, but not compilation. A fit takes at least as long as labelling every sample
         once. The result then depends on the speed of the machine.
 
-    target_inertia : float, default=None
-        Stop as soon as a solution is at least this good.
-
-    certainty : float, default=0.95
-        Stop as soon as ``certainty_`` reaches this value. With 0, the search stops as soon as two
-        independent starts agree; with 1, only at another limit, or when 50 starts agree. "paper"
-        does not use it.
-
-    init : array-like of shape (n_clusters, n_features) or \
-            (n_solutions, n_clusters, n_features), default=None
-        Centres, or several sets of centres, that join the first population. The rest of the
-        population is random, and the result is never worse than ``init``.
-
     n_jobs : int, default=None
         Number of threads. None uses as many as KMeans, respecting ``OMP_NUM_THREADS``, cgroup
         limits and joblib workers; -1 uses all cores. The result does not depend on it, to the last
@@ -138,11 +119,6 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
     random_state : int, RandomState, Generator or None, default=None
         An int makes the result reproducible. None draws from NumPy's global random state; an
         instance is advanced by every fit.
-
-    warm_start : bool, default=False
-        Begin with ``population_`` of the previous fit, together with ``init`` if it is given.
-        ``n_clusters`` and the number of features must be those of that fit; the samples may be
-        others.
 
     checkpoint : path-like, default=None
         A file in which the search keeps its state: every half minute, at its end, and when it is
@@ -159,6 +135,76 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
     verbose : int, default=0
         1 prints a line now and then, 2 one for each improvement as well, 3 one for each
         offspring. The last line says how the fit ended.
+    """
+
+    strategy: str | Strategy = "deep"
+    max_offspring: int = DEFAULT_MAX_OFFSPRING
+    n_iter_no_change: int | None = None
+    max_time: float | None = None
+    n_jobs: int | None = None
+    random_state: Any = None
+    checkpoint: str | os.PathLike[str] | None = None
+    observers: Any = None
+    verbose: int = 0
+
+    stop_reason_: StopReason = field(init=False)
+
+    def _check_data(self, X: Any, sample_weight: Any) -> tuple[Any, Any, Features]:
+        """Return the samples of a fit, their weights, and what their columns are called."""
+        X, features = check_samples(self, X)
+        return X, check_sample_weight(sample_weight, X.shape[0], X), features
+
+    def _say(self, text: str) -> None:
+        """Print a line if the user wants any."""
+        if self.verbose:
+            print(f"[{type(self).__name__}] {text}", flush=True)
+
+    def _warn(self, said: Sequence[tuple[str, type[Warning]]], n_frames: int = 0) -> None:
+        """Issue warnings in the name of whoever called the public method, three calls before.
+
+        There are ``n_frames`` more calls in between.
+        """
+        for text, category in said:
+            warnings.warn(text, category, stacklevel=5 + n_frames)
+
+    def _interrupted(self, done: str) -> tuple[str, type[Warning]]:
+        """Say what is kept of a fit that was interrupted, and how to continue it, if it can be."""
+        text = f"fit was interrupted{done}"
+        if self.checkpoint is not None:
+            text += f" To go on, fit again with checkpoint={os.fspath(self.checkpoint)!r}."
+        return text, RuntimeWarning
+
+
+@dataclass(eq=False, repr=False)
+class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: ignore[misc]
+    """An estimator that lacks only its model, which is what :meth:`_pose` makes of samples.
+
+    Parameters
+    ----------
+    min_population : int, default=10
+        Solutions that survive when the population is cut down (Π_min in the paper).
+
+    max_population : int, default=20
+        Solutions with which a population begins, and the size beyond which it is cut down (Π_max).
+        Larger populations explore more but converge more slowly.
+
+    target_inertia : float, default=None
+        Stop as soon as a solution is at least this good.
+
+    certainty : float, default=0.95
+        Stop as soon as ``certainty_`` reaches this value. With 0, the search stops as soon as two
+        independent starts agree; with 1, only at another limit, or when 50 starts agree. "paper"
+        does not use it.
+
+    init : array-like of shape (n_clusters, n_features) or \
+            (n_solutions, n_clusters, n_features), default=None
+        Centres, or several sets of centres, that join the first population. The rest of the
+        population is random, and the result is never worse than ``init``.
+
+    warm_start : bool, default=False
+        Begin with ``population_`` of the previous fit, together with ``init`` if it is given.
+        ``n_clusters`` and the number of features must be those of that fit; the samples may be
+        others.
 
     Attributes
     ----------
@@ -204,21 +250,12 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
 
     n_clusters: int = 8
     _: KW_ONLY
-    strategy: str | Strategy = "deep"
     min_population: int = 10
     max_population: int = 20
-    max_offspring: int = DEFAULT_MAX_OFFSPRING
-    n_iter_no_change: int | None = None
-    max_time: float | None = None
     target_inertia: float | None = None
     certainty: float = DEFAULT_CERTAINTY
     init: Any = None
-    n_jobs: int | None = None
-    random_state: Any = None
     warm_start: bool = False
-    checkpoint: str | os.PathLike[str] | None = None
-    observers: Any = None
-    verbose: int = 0
 
     n_iter_: int = field(init=False)
     n_rediscoveries_: int = field(init=False)
@@ -226,7 +263,6 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
     levels_: tuple[int, ...] = field(init=False)
     missing_abilities_: tuple[str, ...] = field(init=False)
     history_: History = field(init=False)
-    stop_reason_: StopReason = field(init=False)
     population_: tuple[Individual, ...] = field(init=False)
     # Fitted attributes that model files hold besides these, without underscores.
     _fitted_numbers: ClassVar[tuple[str, ...]] = ()
@@ -300,8 +336,7 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         began = time.perf_counter()
         parameters = check_parameters(self)
         k = parameters.n_clusters
-        X, features = check_samples(self, X)
-        sample_weight = check_sample_weight(sample_weight, X.shape[0], X)
+        X, sample_weight, features = self._check_data(X, sample_weight)
         check_cluster_count(k, X.shape[0])
         task = self._pose(X, sample_weight, parameters, **constraints)
         if task.strategy is not None and parameters.settings.strategy == DEEP:
@@ -372,9 +407,8 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         )
         if task.kernel_calls is not None:
             prepare_calls(task.kernel_calls())
-        if self.verbose and levels:
-            said = levels_text((task.rows.shape[0], *levels))
-            print(f"[{type(self).__name__}] {said}", flush=True)
+        if levels:
+            self._say(levels_text((task.rows.shape[0], *levels)))
         return time.perf_counter() - began
 
     def _checkpoints(
@@ -383,14 +417,12 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         """Return the observer that keeps the state of the search in a file, if one is to."""
         if parameters.checkpoint is None:
             return []
-        settings, source = parameters.settings, parameters.random_source
-        problem = describe_problem(
-            engine, task.rows, task.weights, parameters.n_clusters, settings, init
-        )
+        k, settings = parameters.n_clusters, parameters.settings
+        problem = describe_problem(engine, task.rows, task.weights, k, settings, init)
         kept = Checkpoint(
             parameters.checkpoint,
             {**problem, **task.identity},
-            seed=source if isinstance(source, int) else None,
+            seed=parameters.seed,
             check_labels=task.check_labels,
         )
         return [kept]
@@ -412,9 +444,7 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
 
     def _report(self, result: SearchResult, solution: FinalSolution) -> None:
         """Say what the user should know about how the fit ended."""
-        if self.verbose:
-            text = _how_it_ended(result, solution.inertia)
-            print(f"[{type(self).__name__}] {text}", flush=True)
+        self._say(_how_it_ended(result, solution.inertia))
         said: list[tuple[str, type[Warning]]] = []
         if result.is_unfinished:
             is_late = result.stop_reason is StopReason.MAX_TIME
@@ -434,17 +464,15 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
             )
             said.append((text, ConvergenceWarning))
         if result.stop_reason is StopReason.INTERRUPTED:
-            done = f"fit was interrupted after {result.n_offspring} offspring"
-            text = f"{done}; the best solution so far is kept.{to_go_on(self.checkpoint)}"
-            said.append((text, RuntimeWarning))
+            done = f" after {result.n_offspring} offspring; the best solution so far is kept."
+            said.append(self._interrupted(done))
         if solution.n_distinct < self.n_clusters:
             text = (
                 f"Number of distinct clusters ({solution.n_distinct}) found smaller than "
                 f"n_clusters ({self.n_clusters}). Possibly due to duplicate points in X."
             )
             said.append((text, ConvergenceWarning))
-        for text, category in said:
-            warnings.warn(text, category, stacklevel=4 + EXTRA_FRAMES)
+        self._warn(said, EXTRA_FRAMES)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to a file that :func:`evomeans.load` reads.
@@ -520,13 +548,6 @@ def prepare_strategy(
         merging=merging or merging_crossover in crossovers,
         momentum=strategy is not None and rows.shape[0] >= strategy.momentum_from * min(ks),
     )
-
-
-def to_go_on(checkpoint: str | os.PathLike[str] | None) -> str:
-    """Say how to continue a fit that was interrupted, if it can be."""
-    if checkpoint is None:
-        return ""
-    return f" To go on, fit again with checkpoint={os.fspath(checkpoint)!r}."
 
 
 def _how_it_ended(result: SearchResult, inertia: float) -> str:
