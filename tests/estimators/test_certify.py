@@ -191,6 +191,12 @@ def test_bad_arguments_get_one_clear_sentence(X, arguments, text) -> None:
         evomeans.certify(X, **given)
 
 
+@pytest.mark.parametrize("verbose", ["yes", "1", 1.5])
+def test_verbose_is_checked_as_in_a_fit(X, verbose) -> None:
+    with pytest.raises(TypeError, match="verbose must be an int, got"):
+        evomeans.certify(X, np.arange(28) % 3, verbose=verbose)
+
+
 @pytest.mark.parametrize("unit", [1e-170, 1e160])
 def test_an_inertia_that_underflows_or_overflows_is_refused(X, unit) -> None:
     """Never called optimal because both bounds are written as 0."""

@@ -15,6 +15,7 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone
 
 from evomeans import CheckpointError, HGMeans, StopReason, load
+from evomeans.search import SearchObserver
 from evomeans.storage import state_file
 from tests.fuzz.tampering import contents
 
@@ -49,6 +50,17 @@ def assert_same_fit(one, two):
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "fit.checkpoint"
+
+
+def test_observers_are_told_of_the_state_from_which_the_search_continues(path):
+    class Beginning(SearchObserver):
+        def on_start(self, state):
+            self.n_known = len(state.history)
+
+    begun, continued = Beginning(), Beginning()
+    part = quick(checkpoint=path, max_offspring=8, observers=begun).fit(X)
+    quick(checkpoint=path, observers=[continued]).fit(X)
+    assert (begun.n_known, continued.n_known) == (0, len(part.history_))
 
 
 @pytest.mark.parametrize("engine", ["cpu", "reference"])

@@ -21,6 +21,7 @@ from evomeans.estimators.parameters import (
     check_int,
     check_real,
     check_thread_count,
+    check_verbose,
     shown,
 )
 from evomeans.estimators.validation import check_sample_weight, from_torch
@@ -131,8 +132,8 @@ def certify(
     for name, size in (("sampled_parts", sampled_parts), ("part_size", part_size)):
         if size is not None:
             check_int(name, size, at_least=2)
-    is_printed = check_int("verbose", int(verbose), at_least=0) > 0
-    printer = ProofDisplay(Printer("certify"), verbose=verbose) if is_printed else None
+    level = check_verbose(verbose)
+    printer = ProofDisplay(Printer("certify"), verbose=level) if level else None
     listeners = [one for one in (progress, printer) if one is not None]
 
     def listener(*figures: Any) -> None:
