@@ -111,7 +111,10 @@ def dask_cluster(_names: dict[str, Any]) -> Iterator[dict[str, str]]:
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
     ) as cluster:
-        short = {"max_time=600": "max_time=3", "HGMeans.fast(20,": "HGMeans.fast(20, max_time=3,"}
+        short = {
+            "max_time=600": "max_offspring=25",
+            "HGMeans.fast(20,": "HGMeans.fast(20, max_offspring=25,",
+        }
         yield {"tcp://scheduler-host:8786": cluster.scheduler_address, "/data/": "", **short}
 
 
