@@ -34,6 +34,16 @@ def test_the_limit_of_a_container_counts(tmp_path, monkeypatch) -> None:
     assert free_memory() != 600
 
 
+def test_pages_of_files_are_as_good_as_free(tmp_path, monkeypatch) -> None:
+    """A container that has read a large file is not full."""
+    (tmp_path / "memory.max").write_text("1000\n")
+    (tmp_path / "memory.current").write_text("990\n")
+    stat = "anon 90\nfile 900\ninactive_file 500\nactive_file 300\nshmem 100\n"
+    (tmp_path / "memory.stat").write_text(stat)
+    monkeypatch.setattr(memory, "CGROUP", tmp_path)
+    assert free_memory() == 810
+
+
 def test_only_memory_maps_are_asked(mapped, monkeypatch) -> None:
     monkeypatch.setattr(validation, "free_memory", lambda: 1)
     assert exceeds_memory(mapped)

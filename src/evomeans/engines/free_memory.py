@@ -39,7 +39,12 @@ def _available() -> int | None:
 
 def _left_in_cgroup() -> int | None:
     limit, used = (_read(CGROUP / name).strip() for name in ("memory.max", "memory.current"))
-    return max(0, int(limit) - int(used)) if limit.isdigit() and used.isdigit() else None
+    if not (limit.isdigit() and used.isdigit()):
+        return None
+    # Pages of files count as used, but the system takes them back before memory runs out.
+    fields = dict(line.split() for line in _read(CGROUP / "memory.stat").splitlines())
+    cached = sum(int(fields.get(name, 0)) for name in ("active_file", "inactive_file"))
+    return max(0, int(limit) - max(0, int(used) - cached))
 
 
 def _read(path: Path) -> str:
