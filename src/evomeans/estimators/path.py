@@ -262,7 +262,7 @@ class HGMeansPath(BaseSearch):
         parameters = search.parameters
         search.prepare(ks)
         began = time.perf_counter()
-        with search.interrupt, closing(search.open_engine()) as engine:
+        with search.interrupt, closing(search.task.open_engine()) as engine:
             keeper = search.keeper(engine, state.ks)
             state = state if keeper is None else keeper.read_or_write(state, resume=resume)
             deadline = parameters.deadline(began, state.seconds)

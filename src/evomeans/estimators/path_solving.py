@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
-from functools import reduce
+from functools import cached_property, reduce
 from numbers import Integral
 from operator import add
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 
 from evomeans.criteria import Criterion, Evidence, find_criterion
 from evomeans.criteria.base import Budget, InMemory, Searched
-from evomeans.engines import Engine, create_engine, is_dask
+from evomeans.engines import Engine, is_dask
 from evomeans.engines.frame import is_sparse
 from evomeans.estimators.parameters import (
     Surroundings,
@@ -29,18 +29,18 @@ from evomeans.estimators.searching import prepare_strategy
 from evomeans.estimators.solution import (
     EarlyAnswer,
     FinalSolution,
-    canonical_solution,
-    check_resolved,
+    Task,
     confirmed,
     has_no_time,
     is_line,
     line_individual,
+    plain_task,
 )
 from evomeans.metrics.sums import ClusterSums, cluster_sums
 from evomeans.path.search import PathOutcome, follow_path, learn
 from evomeans.path.state import FRESH, Kind, PathObserver, PathSettings, PathState, Step
 from evomeans.progress import PathDisplay
-from evomeans.search import Individual, StopReason
+from evomeans.search import StopReason
 from evomeans.search.history import Audience
 from evomeans.search.search import Weigh
 from evomeans.search.stopping import DeferredInterrupt
@@ -186,10 +186,17 @@ class PathSearch:
     # By number of clusters, for searches that had to end before K-means had.
     early: dict[int, EarlyAnswer] = field(default_factory=dict)
 
+    @cached_property
+    def task(self) -> Task:
+        """The task that HGMeans has with the samples; its engine and its answers serve all k."""
+        parameters = self.parameters
+        on_line = is_line(parameters.engine, self.X)
+        return plain_task(self.X, self.sample_weight, parameters.ks[-1], parameters, on_line)
+
     @property
     def is_exact(self) -> bool:
         """Whether there is one feature, so that all is computed and nothing searched."""
-        return is_line(self.parameters.engine, self.X)
+        return self.task.solve is not None
 
     def prepare(self, ks: Sequence[int]) -> None:
         """Compile what the search needs, before its clock starts."""
@@ -197,11 +204,6 @@ class PathSearch:
         # Founders from neighbours are merged with the kernels of the crossover.
         merging = strategy is not None
         prepare_strategy(strategy, self.parameters.engine, self.X, ks, merging=merging)
-
-    def open_engine(self) -> Engine:
-        """Return an engine that holds the samples."""
-        threads = self.parameters.n_threads
-        return create_engine(self.parameters.engine, self.X, self.sample_weight, n_jobs=threads)
 
     def run(self, engine: Engine, state: PathState, **watched: Any) -> StopReason:
         """Search for all numbers of clusters of a state, or compute them if there is one feature.
@@ -233,11 +235,8 @@ class PathSearch:
         """Return what weighs the clusters of a search that has to end before K-means has."""
         if is_dask(self.X):
             return None
-        self.early[k] = EarlyAnswer(engine, self._labelled, self.sample_weight)
+        self.early[k] = EarlyAnswer(engine, self.task.settle, self.sample_weight)
         return self.early[k].weigh
-
-    def _labelled(self, engine: Engine, best: Individual, is_final: bool) -> FinalSolution:
-        return canonical_solution(engine, best.centers, self.X.dtype, is_final=is_final)
 
     def settle(
         self, engine: Engine, state: PathState, known: Sequence[int], reason: StopReason
@@ -246,14 +245,15 @@ class PathSearch:
 
         Where time is up, samples that have been labelled already are not labelled again.
         """
-        X, sample_weight, solutions = self.X, self.sample_weight, {}
+        solutions = {}
         for k in sorted({1, *known} & state.entries.keys()):
             best, is_final = state.entries[k].best, has_no_time(reason, engine, k)
-            solution = self.early[k].solution_for(best) if is_final and k in self.early else None
-            solution = solution or self._labelled(engine, best, is_final)
-            solutions[k] = confirmed(solution, best, X, sample_weight, is_line=self.is_exact)
-        if not self.is_exact:
-            check_resolved(engine, X, sample_weight, solutions[known[-1]])
+            early = self.early[k].solution_for(best) if is_final and k in self.early else None
+            solutions[k] = (
+                self.task.settle(engine, best, is_final)
+                if early is None
+                else confirmed(early, best, self.X, self.sample_weight, is_line=False)
+            )
         return solutions
 
     def of_others(
@@ -262,7 +262,7 @@ class PathSearch:
         """Search other samples for a criterion, with the same effort as those of the fit."""
         search = replace(self, X=X, sample_weight=sample_weight)
         state = PathState(sorted({1, *ks}), list(entropy))
-        with closing(search.open_engine()) as engine:
+        with closing(search.task.open_engine()) as engine:
             if search.run(engine, state) is StopReason.INTERRUPTED:
                 raise PathInterruptedError
             best = {k: entry.best for k, entry in state.entries.items()}

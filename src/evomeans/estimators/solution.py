@@ -15,7 +15,7 @@ from evomeans.engines import Engine, Order, create_engine, is_dask
 from evomeans.engines.base import total_weights
 from evomeans.engines.frame import FARTHEST_CENTER, Frame, check_resolution, is_sparse, reaching
 from evomeans.engines.reference import ReferenceEngine
-from evomeans.estimators.parameters import Parameters
+from evomeans.estimators.parameters import Surroundings
 from evomeans.search import History, Individual, SearchResult, SearchSettings, StopReason, Strategy
 from evomeans.search.search import Weighed
 from evomeans.typing import FloatArray
@@ -249,7 +249,7 @@ def plain_task(
     rows: Any,
     weights: FloatArray | None,
     n_clusters: int,
-    parameters: Parameters,
+    parameters: Surroundings,
     is_line: bool = False,
 ) -> Task:
     """Return the task of plain k-means; one feature (``is_line``) is solved exactly."""
