@@ -31,8 +31,8 @@ def test_counts():
 
 def test_offspring():
     assert offspring_text(30) == "30 offspring"
-    assert offspring_text(1000, given_up=400) == "1,000 offspring (400 given up early)"
-    text = "5 offspring (1 given up early) and 3,000 on samples"
+    assert offspring_text(1000, given_up=400) == "1,000 offspring (400 abandoned early)"
+    text = "5 offspring (1 abandoned early) and 3,000 on samples"
     assert offspring_text(5, given_up=1, on_samples=3000) == text
 
 

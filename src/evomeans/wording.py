@@ -179,7 +179,7 @@ def offspring_text(made: int, given_up: int = 0, on_samples: int = 0) -> str:
     """Say how many offspring a search made on all rows and on samples, and how many it gave up."""
     text = f"{made:,} offspring"
     if given_up:
-        text += f" ({given_up:,} given up early)"
+        text += f" ({given_up:,} abandoned early)"
     return f"{text} and {on_samples:,} on samples" if on_samples else text
 
 

@@ -1,4 +1,4 @@
-"""What ``evomeans fit`` and ``evomeans path`` share: read, search, record the run, and show it."""
+"""Steps of ``evomeans fit`` and ``evomeans path``: read, search, record the run, and show it."""
 
 from __future__ import annotations
 

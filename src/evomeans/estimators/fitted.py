@@ -1,4 +1,4 @@
-"""What follows from fitted centres: the nearest of them, and the distances to all."""
+"""Methods of estimators with fitted centres: the nearest of them, and the distances to all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users may set: the parameters of the estimators, checked for type and translated.
+"""The parameters of the estimators, checked for type and translated.
 
 An error names the parameter, says what was expected and shows what came. Wrong types raise
 TypeError, wrong values ValueError. The ranges of the limits of a search belong to

@@ -71,7 +71,7 @@ class HGMeansPath(BaseSearch):
         needs all distances between up to 10,000 samples, the others search 20 paths more.
 
     select : str, Criterion, callable or None, default="simplified_silhouette"
-        Which criterion chooses ``best_k_``; docs/guide/choosing-k.md has the measurement that
+        Which criterion chooses ``best_k_``; docs/laboratory/criteria.md has the measurement that
         speaks for the default. A callable gets ``results_`` and returns one of ``k_values_``. None
         disables the selection; :meth:`at` returns the model for any k.
 
@@ -129,7 +129,7 @@ class HGMeansPath(BaseSearch):
         The estimated probability, for each k, that no clustering within reach is better by more
         than 0.01 %. It is 1 for one cluster and for one feature, where solutions are proven to be
         optimal. It is not a number where a limit or Ctrl-C came before both sweeps, and with
-        ``strategy="paper"``. docs/guide/choosing-k.md says how often
+        ``strategy="paper"``. docs/laboratory/certainty.md says how often
         it was right.
 
     results_ : dict of str to ndarray of shape (n_values,)

@@ -1,4 +1,4 @@
-"""What all estimators share that search for centres: limits, seeds, files, checkpoints, reports."""
+"""The base of estimators that search for centres: limits, seeds, files, checkpoints, reports."""
 
 from __future__ import annotations
 
@@ -218,10 +218,10 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
 
     certainty_ : float
         Estimated probability that no clustering within reach of the search is better by more than
-        0.01 %, computed from how many populations found the best one, and how many did not. It is
-        1 if the clustering is proven to be optimal, also by :meth:`certify`, and not a number with
-        strategy "paper". It was measured for plain k-means; docs/guide/how-sure.md says how often
-        it was right.
+        0.01 %, computed from how many independent starts found the best one, how late it was
+        found, and how long the search has continued since. It is 1 if the clustering is proven to
+        be optimal, also by :meth:`certify`, and not a number with strategy "paper". It was measured
+        for plain k-means; docs/guide/how-sure.md says how often it was right.
 
     levels_ : tuple of int
         Number of rows, followed by the sizes of the subsamples with which populations began, if

@@ -1,4 +1,4 @@
-"""What a fit returns, and how: solutions in data units, and the tasks of searches."""
+"""Results of fits: solutions in data units, and the tasks of searches."""
 
 from __future__ import annotations
 

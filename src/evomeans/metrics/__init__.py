@@ -1,7 +1,7 @@
 """How good clusterings are, how far two are apart, and how many clusters there are.
 
-All functions take anyone's labels, centres or inertias. docs/guide/choosing-k.md says how to read
-them.
+All functions also accept labels, centres or inertias from other software. docs/guide/choosing-k.md
+says how to read them.
 """
 
 from evomeans.metrics.agreement import centroid_index, clustering_instability, prediction_strength

@@ -1,4 +1,4 @@
-"""What the curve of inertias over the number of clusters tells."""
+"""Criteria that need nothing but the inertias over the number of clusters."""
 
 from __future__ import annotations
 

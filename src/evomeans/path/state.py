@@ -52,7 +52,7 @@ class PathSettings:
 
     @property
     def tolerance(self) -> float:
-        """Relative differences of inertia that are none."""
+        """Relative differences of the inertia up to this are ignored."""
         return self.strategy.tolerance
 
     def population_for(self, n_clusters: int) -> int:

@@ -112,7 +112,7 @@ def suggestion_text(name: str, choice: int | None, last: int) -> str:
 
 
 TRUSTED = {"simplified_silhouette": "first", "bic": "if clusters are round and of similar width"}
-"""The criteria to trust, and when; docs/guide/choosing-k.md has the measurements."""
+"""The criteria to trust, and when; docs/laboratory/criteria.md has the measurements."""
 
 
 def trust_text(

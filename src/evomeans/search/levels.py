@@ -31,20 +31,31 @@ FEWEST_ROWS = 5_000
 SMALLER = 8
 # How much larger a level is than the one below it, at most.
 LEVEL_RATIO = 4
-# Rows per cluster, and rows at least, of the pilot sample from which the rough centres come that
-# a sample is drawn by.
-PILOT_PER_CLUSTER, PILOT = 20, 2_000
-# Of the time that is left, what the drawing of samples may take, then the search on the smallest
-# one, and then the refinement on each of the others.
-DRAWING, SHARE_OF_TIME, REFINING = 0.3, 0.25, 0.5
-# Of the longest patience, what the search on a sample has at least and at most; and at most where
-# all rows are searched in rounds of many offspring.
-LEAST_PATIENCE, MOST_PATIENCE, MOST_BEFORE_ROUNDS = 1 / 3, 5.0, 20.0
+# Rows per cluster of the pilot, whose rough centres decide which rows are drawn for a sample.
+PILOT_PER_CLUSTER = 20
+# Rows of the pilot at least.
+PILOT = 2_000
+# Share of the time left that drawing samples may take.
+DRAWING = 0.3
+# Share of the time left that the search on the smallest sample may take.
+SHARE_OF_TIME = 0.25
+# Share of the time left that the refinement on each larger sample may take.
+REFINING = 0.5
+# Patience of a search on a sample, relative to the longest patience: minimum.
+LEAST_PATIENCE = 1 / 3
+# The same: maximum.
+MOST_PATIENCE = 5.0
+# The same: maximum where all rows are searched in rounds of many offspring.
+MOST_BEFORE_ROUNDS = 20.0
 # A search on a sample also ends when it has worked as much as this many iterations on all rows
-# without improving by as much as differs from sample to sample, and half of the population is no
-# worse than the best by more than so much. Founders that are alike say it sooner than offspring,
-# which become more and more alike in any search.
-PASSES_OF_FOUNDERS, PASSES, SIGNIFICANT, ALIKE = 10, 30, 1e-3, 1e-2
+# without a significant improvement, and its population is alike.
+PASSES = 30
+# The same while founders are made, because offspring become alike in any search.
+PASSES_OF_FOUNDERS = 10
+# Relative improvement that is significant: smaller ones differ from sample to sample.
+SIGNIFICANT = 1e-3
+# A population is alike if half of it is within this relative distance of the best.
+ALIKE = 1e-2
 # Where all rows are searched in rounds of many offspring, it makes this many rounds at least,
 # unless its patience ends: one round on all rows costs about as much as all of these, and brings
 # less.
@@ -54,12 +65,13 @@ LEAST_ROUNDS = 30
 SWAPPED_BELOW = 20_000
 # How many solutions at least are carried on; fewer and fewer are worth the time on larger levels.
 FEWEST_CARRIED = 4
-# Rows up to which offspring on all of them are so cheap that a population from a sample waits
-# longest; and how much longer than any other. Its clusters are large, so its offspring have next to
-# no swaps, and improvements are rarer.
-CHEAP_ROWS, LONGER = 100_000, 2.0
-# Relative differences of the sum of squares up to this are nothing there: another sample would have
-# told otherwise.
+# Rows up to which offspring on all of them are so cheap that a population from a sample is most
+# patient. Its clusters are large, so offspring have next to no swaps, and improvements are rare.
+CHEAP_ROWS = 100_000
+# How many times as patient it is as other populations.
+LONGER = 2.0
+# Relative differences of the sum of squares up to this are ignored there, because they differ from
+# sample to sample.
 SAMPLE_TOLERANCE = 1e-4
 
 

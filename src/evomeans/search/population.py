@@ -231,8 +231,8 @@ class PopulationRules:
     n_founders: int
     selection: Selection
     survival: Survival
-    # Relative differences of the inertia up to this are nothing: neither an improvement, nor a
-    # reason why two populations should not agree.
+    # Relative differences of the inertia up to this are ignored: they count neither as improvements
+    # nor as disagreement.
     tolerance: float
     patience: Patience
 

@@ -40,7 +40,7 @@ MOST_FOUNDERS = 64
 
 
 Waiting = Callable[[], list[Order]]
-"""Returns what belongs into ``SearchState.waiting``; only those who store it ask."""
+"""Returns what belongs in ``SearchState.waiting``; only those who store it ask."""
 
 
 @dataclass(frozen=True)

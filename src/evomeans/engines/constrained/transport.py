@@ -147,7 +147,7 @@ class Flow(NamedTuple):
     * ``prices``: sample i is in a cluster j with the least ``costs[i, j] - prices[j]``.
     * ``length``, ``before`` and ``is_done``: of shortest paths, the lengths, the nodes before, and
       which are final.
-    * ``stop`` (1,): not zero if another thread wants no result any more.
+    * ``stop`` (1,): not zero if the result is no longer needed.
     """
 
     sizes: Integers

@@ -51,9 +51,9 @@ from evomeans.engines.rules import MANY_ROWS
 from evomeans.engines.sampling import Drawing, WeightedDraw
 from evomeans.typing import Flags, FloatArray, Labels
 
-# What a thread that helps with an assignment should have to do, in products. Threads meet after
-# every step, and on a busy machine each meeting takes milliseconds. Most of the n·k·d products are
-# avoided; what every sample takes in any case is like 64 of them.
+# Minimum work per thread, in multiply-adds, for which another thread is worthwhile. Threads meet
+# after every step, and on a busy machine each meeting takes milliseconds. Most of the n·k·d
+# products are avoided; what every sample takes in any case is like 64 of them.
 WORTH_A_THREAD = 50_000_000
 WORK_PER_SAMPLE = 64
 # The same for kernels whose threads meet at the end only.

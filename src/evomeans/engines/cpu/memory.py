@@ -1,4 +1,4 @@
-"""What the engine remembers of solutions, so that their children need not start from nothing."""
+"""The memory of solutions: their children need not start from nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker remembers from one request to the next. It saves time and decides nothing.
+"""The memory of a worker from one request to the next. It saves time and decides nothing.
 
 A block that is not here is loaded again, and labels that are not here are found again, with the
 same bits. So everything may be lost at any moment, and everything is bounded in bytes.
