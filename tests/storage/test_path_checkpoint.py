@@ -86,6 +86,8 @@ def test_the_state_comes_back_as_it_was(tmp_path):
         (lambda meta: meta["entries"]["2"].update(alone=["x"]), "impossible"),
         (lambda meta: meta["entries"]["2"].pop("tested"), "impossible"),
         (lambda meta: meta.update(entries=[]), "entries is not a JSON object"),
+        (lambda meta: meta["entries"].update(x={}), "entries are not by numbers of clusters"),
+        (lambda meta: meta["entries"].update({"02": {}}), "entries are not by numbers of clusters"),
         (lambda meta: meta["entries"]["2"]["members"].reverse(), "impossible"),
         (lambda meta: meta.update(n_steps=-1), "n_steps"),
         (lambda meta: meta.update(version=PATH_VERSION + 1), "Update evomeans"),
