@@ -365,42 +365,6 @@ class ConstrainedHGMeans(Model):
         """
         return self._fit(X, y, sample_weight, must_link=must_link, cannot_link=cannot_link)
 
-    @described_like(fit)
-    def fit_predict(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        must_link: Any = None,
-        cannot_link: Any = None,
-    ) -> NDArray[np.int32]:
-        """Find the clusters of ``X`` and return the labels of its samples.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,), dtype int32
-            The cluster of each sample.
-        """
-        return self.fit(X, y, sample_weight, must_link, cannot_link).labels_
-
-    @described_like(fit)
-    def fit_transform(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        must_link: Any = None,
-        cannot_link: Any = None,
-    ) -> NDArray[Any]:
-        """Find the clusters of ``X`` and return the distances of its samples to the centres.
-
-        Returns
-        -------
-        X_new : ndarray of shape (n_samples, n_clusters)
-            As :meth:`transform` returns it.
-        """
-        return self.fit(X, y, sample_weight, must_link, cannot_link).transform(X)
-
     def predict(self, X: Any, fill_sizes: bool = False) -> NDArray[np.int32]:
         """Find the cluster of each new sample.
 

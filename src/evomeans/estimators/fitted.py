@@ -238,26 +238,40 @@ class CentersMixin(ReportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         """
 
     @described_like(fit)
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int32]:
+    def fit_predict(
+        self, X: Any, y: Any = None, sample_weight: Any = None, **fit_params: Any
+    ) -> NDArray[np.int32]:
         """Find the clusters of ``X`` and return the labels of its samples.
+
+        Parameters
+        ----------
+        **fit_params
+            Further arguments of :meth:`fit`, for models that have any.
 
         Returns
         -------
         labels : ndarray of shape (n_samples,), dtype int32
             The cluster of each sample.
         """
-        return self.fit(X, sample_weight=sample_weight)._labels
+        return self.fit(X, y, sample_weight, **fit_params)._labels
 
     @described_like(fit)
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[Any]:
+    def fit_transform(
+        self, X: Any, y: Any = None, sample_weight: Any = None, **fit_params: Any
+    ) -> NDArray[Any]:
         """Find the clusters of ``X`` and return the distances of its samples to the centres.
+
+        Parameters
+        ----------
+        **fit_params
+            Further arguments of :meth:`fit`, for models that have any.
 
         Returns
         -------
         X_new : ndarray of shape (n_samples, n_clusters)
             As :meth:`transform` returns it.
         """
-        return self.fit(X, sample_weight=sample_weight).transform(X)
+        return self.fit(X, y, sample_weight, **fit_params).transform(X)
 
     def predict(self, X: Any) -> NDArray[np.int32]:
         """Find the closest cluster of each sample.

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from numbers import Integral
-from operator import add
 from typing import Any
 
 import numpy as np
@@ -303,19 +302,11 @@ class InDask:
         return {k: self._sums_of(one) for k, one in centers.items()}
 
     def _sums_of(self, centers: FloatArray) -> ClusterSums:
-        import dask
+        from evomeans.engines.dask.blocks import by_chunk
 
         places = np.asarray(centers, np.float64)
-        blocks = self.X.to_delayed().ravel()
-        weights = [None] * len(blocks)
-        if self.sample_weight is not None:
-            weights = self.sample_weight.to_delayed().ravel()
-        parts = [
-            dask.delayed(_block_sums)(block, places, own)
-            for block, own in zip(blocks, weights, strict=True)
-        ]
-        total: ClusterSums = reduce(add, dask.compute(*parts))
-        return total
+        parts: list[ClusterSums] = by_chunk(_sums_of_chunk, self.X, self.sample_weight, places)
+        return sum(parts[1:], start=parts[0])
 
     def in_memory(self, purpose: str) -> tuple[Any, FloatArray | None]:
         """Say that there is no such thing."""
@@ -325,9 +316,11 @@ class InDask:
         )
 
 
-def _block_sums(block: Any, centers: FloatArray, weights: FloatArray | None) -> ClusterSums:
-    own = np.ones(len(block)) if weights is None else np.asarray(weights, np.float64)
-    return cluster_sums(np.asarray(block), centers, own)
+def _sums_of_chunk(
+    X: Any, weights: FloatArray | None, number: int, centers: FloatArray
+) -> ClusterSums:
+    own = np.ones(len(X)) if weights is None else np.asarray(weights, np.float64)
+    return cluster_sums(np.asarray(X), centers, own)
 
 
 def collect_evidence(

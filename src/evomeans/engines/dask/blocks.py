@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import mmap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from types import ModuleType
@@ -352,19 +352,20 @@ def inertia(X: Any, sample_weight: Any, centers: FloatArray, frame: Frame) -> fl
 
     ``sample_weight`` is a Dask array in the chunks of ``X``, or None for equal weights.
     """
+    results = by_chunk(_inertia_of_chunk, X, sample_weight, centers, frame)
+    if sample_weight is not None:
+        check_total_weight(sum(weight for _, weight in results))
+    return math.fsum(inertia for inertia, _ in results)
+
+
+def by_chunk(function: Callable[..., Any], X: Any, sample_weight: Any, *given: Any) -> list[Any]:
+    """Compute a function of the rows of each chunk, their weights or None, its number, and more."""
     from dask import compute, delayed
 
     chunks = X.to_delayed()[:, 0]
     weights = [None] * len(chunks) if sample_weight is None else sample_weight.to_delayed()
-    measure = delayed(_inertia_of_chunk)
-    parts = [
-        measure(chunk, weight, centers, frame, number)
-        for number, (chunk, weight) in enumerate(zip(chunks, weights, strict=True))
-    ]
-    results = compute(*parts)
-    if sample_weight is not None:
-        check_total_weight(sum(weight for _, weight in results))
-    return math.fsum(inertia for inertia, _ in results)
+    call, pairs = delayed(function), enumerate(zip(chunks, weights, strict=True))
+    return list(compute(*(call(*pair, number, *given) for number, pair in pairs)))
 
 
 def _of_chunk(
@@ -379,7 +380,7 @@ def _of_chunk(
 
 
 def _inertia_of_chunk(
-    X: NDArray[Any], sample_weight: Any, centers: FloatArray, frame: Frame, number: int
+    X: NDArray[Any], sample_weight: Any, number: int, centers: FloatArray, frame: Frame
 ) -> tuple[float, float]:
     """Return inertia and weight."""
     summary = _checked(X, sample_weight, number)
