@@ -22,7 +22,7 @@ from evomeans import (
 )
 from evomeans.engines.cpu import engine as cpu_engine
 from evomeans.engines.cpu.engine import CpuEngine
-from evomeans.engines.protocol import Refinement
+from evomeans.engines.protocol import Order, Refinement
 from evomeans.engines.reference import ReferenceEngine
 from evomeans.engines.workers import Workers
 from evomeans.path.search import find_mean
@@ -107,6 +107,44 @@ def test_a_search_that_is_continued_makes_all_solutions_that_were_given(tmp_path
     assert_array_equal(engine.begun[:5], [solutions[0] + 0.25, *solutions[1:]])
     names = [record.made_by for record in result.history]
     assert names == ["given"] * 6 + ["random samples"] + ["matching"] * 3
+
+
+class LateSecond(Late):
+    """Its second refinement ends only when it is abandoned, having reached some centres."""
+
+    def __init__(self, reached, most):
+        super().__init__()
+        self.reached, self.most = reached, most
+
+    def refine(self, starts):
+        self.begun += [start.centers for start in starts]
+        if len(self.begun) != 2:
+            return ReferenceEngine.refine(self, starts)
+        self.clock.now = 60.0
+        assert self.abandoned.wait(20.0)
+        return [Refinement.stopped(starts[0], self.reached, self.most)]
+
+
+@pytest.mark.parametrize("is_better", [True, False])
+def test_what_a_later_solution_has_reached_is_taken_if_it_is_known_to_be_better(
+    tmp_path, is_better
+) -> None:
+    """It is made again if the search is continued, and is not mistaken for a fixed point."""
+    plain = ReferenceEngine(X, None)
+    # A bound below that of the first solution, and one that is above any.
+    bound, solutions = (0.0 if is_better else 1e9), given(2)
+    better = plain.refine([Order(one) for one in given(9)])
+    better = min(better, key=lambda one: one.inertia)
+    engine = LateSecond(better.centers, bound)
+    found = search(engine, SHORT, tmp_path, initial=solutions)
+    assert found.stop_reason == StopReason.MAX_TIME
+    assert not found.is_unfinished
+    assert len(found.history) == 1 + is_better
+    assert (found.best.inertia == plain.assign(better.centers)[1]) == is_better
+    assert found.best.inertia == found.history[-1].best
+    result = search(engine, SETTINGS, tmp_path)
+    assert_array_equal(engine.begun[1], engine.begun[2])
+    assert result.best.inertia <= found.best.inertia
 
 
 @pytest.mark.parametrize("batch", [1, 8])

@@ -246,7 +246,7 @@ class Refinement:
         means of what their clusters were before the last assignment.
     inertia : float
         Weighted sum of squared distances of the samples to their closest centre; infinite if the
-        refinement was given up. Then nothing else counts.
+        refinement was given up. Then nothing else counts. If it is not complete: an upper bound.
     cluster_weights : (k,) array
         Total sample weight of each cluster; zero only if the data has fewer than k distinct points.
     n_iter : int
@@ -259,7 +259,8 @@ class Refinement:
     way : Way, optional
         How the engine has crossed the parents, if it has.
     is_complete : bool
-        Whether it was allowed to end. If not, only the centres count: where it was stopped.
+        Whether it was allowed to end. If not, only the centres count, which are where it was
+        stopped, and the bound of the inertia.
     """
 
     centers: FloatArray
@@ -272,10 +273,15 @@ class Refinement:
     is_complete: bool = True
 
     @classmethod
-    def stopped(cls, order: Order, reached: FloatArray | None = None) -> Refinement:
-        """Return the refinement of an order that was stopped; by default, before it began."""
+    def stopped(
+        cls, order: Order, reached: FloatArray | None = None, most: float = math.inf
+    ) -> Refinement:
+        """Return the refinement of an order that was stopped; by default, before it began.
+
+        ``most`` is an upper bound of the inertia that it has reached.
+        """
         centers = order.centers if reached is None else reached
-        return cls(centers, math.inf, np.zeros(len(centers)), 0, is_complete=False)
+        return cls(centers, most, np.zeros(len(centers)), 0, is_complete=False)
 
     @property
     def is_given_up(self) -> bool:

@@ -381,7 +381,7 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
                     weigh=early.weigh if is_in_memory else None,
                 )
             result = raised(result, task.constant)
-            solution = early.solution
+            solution = early.solution_for(result.best)
             if solution is None:
                 is_final = has_no_time(result.stop_reason, engine, k)
                 solution = task.settle(engine, result.best, is_final)

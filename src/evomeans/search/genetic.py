@@ -75,6 +75,8 @@ def evolve(search: Search, workers: Workers, levels: Sequence[int]) -> StopReaso
             if engine.batch > 1 and search.reason_to_stop(in_round=True) is not None:
                 break
         search.audience.tell("on_round", state, False)
+    if reason is StopReason.MAX_TIME and (stopped := making.stopped()):
+        search.add_stopped(stopped)
     search.audience.tell("on_round", state, True)
     return reason
 
@@ -240,6 +242,12 @@ class Pipeline:
         """Return the orders, placed, of all solutions that have not been taken."""
         engine = self._workers.engine
         return [order for one, _ in self._rounds for order in one.placed(engine)]
+
+    def stopped(self) -> list[Made]:
+        """Stop all solutions that are being made, and return them as they are."""
+        self._workers.drop()
+        outcomes = [task.outcome for _, task in self._rounds if task.outcome is not None]
+        return [made for one in outcomes for made in one if not made[1].is_complete]
 
     def drop(self) -> None:
         """Give up all solutions."""

@@ -322,10 +322,7 @@ class Search:
         state, population = self.state, self.state.population
         if not refinement.is_complete:
             self.is_unfinished = True
-            reached = refinement.centers
-            weighed = self.weigh(reached) if self.weigh else (reached, *self.engine.weigh(reached))
-            centers, weights, inertia = weighed
-            refinement = Refinement(centers, inertia, weights, n_iter=0)
+            refinement = self._as_it_is(refinement)
         individual = Individual.of(refinement, order.alpha)
         is_outside = order.made_by == SWAPPED and not self.plan.swapped_joins
         is_founder = is_outside or population.founders_due > 0
@@ -346,6 +343,30 @@ class Search:
         made_by = order.made_by if refinement.way is None else NAMES[refinement.way]
         notes = {"n_iter": refinement.n_iter, "founder": is_founder, "clone": is_clone}
         return individual, {**notes, "made_by": made_by}
+
+    def add_stopped(self, made: Sequence[tuple[Order, Refinement]]) -> None:
+        """Take what the best of some stopped solutions has reached, if it is better than the best.
+
+        It stays outside the population, and stays to be made if the search is continued.
+        """
+        state = self.state
+        assert state.best is not None
+        order, refinement = min(made, key=lambda one: one[1].inertia)
+        if refinement.inertia > state.best.inertia:
+            return
+        individual = Individual.of(self._as_it_is(refinement), order.alpha)
+        if individual.inertia < state.best.inertia:
+            state.best = individual
+            is_founder = state.population.founders_due > 0
+            notes = {"n_iter": 0, "founder": is_founder, "clone": False}
+            self.record(individual, {**notes, "made_by": order.made_by})
+
+    def _as_it_is(self, stopped: Refinement) -> Refinement:
+        """Return a refinement that ends where it was stopped."""
+        reached = stopped.centers
+        weighed = self.weigh(reached) if self.weigh else (reached, *self.engine.weigh(reached))
+        centers, weights, inertia = weighed
+        return Refinement(centers, inertia, weights, n_iter=0)
 
     def _learn(self, first: Individual) -> None:
         """Learn from the first solution how far apart clusters are, and plan anew."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,8 +12,11 @@ from evomeans.engines import Order
 from evomeans.engines.cpu import engine as cpu_engine
 from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.cpu.layout import State
+from evomeans.engines.cpu.refine import UNSWAPPED
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.free_memory import bytes_of_samples
+from evomeans.engines.protocol import LocalSearch
+from evomeans.engines.workers import watched
 from evomeans.estimators.solution import canonical_solution
 
 pytestmark = pytest.mark.usefixtures("eager_threads")
@@ -81,3 +87,27 @@ def test_bounds_that_exceed_the_free_memory_are_refused_before_they_are_taken(
         engine.workers(200, 24)
     # Bounds of fewer clusters are not worth asking.
     assert len(engine.workers(50, 24)) == 4
+
+
+def test_swaps_that_are_stopped_leave_what_they_have_reached() -> None:
+    """Its inertia is at most what it was before the swaps, and known to be."""
+    X = np.random.default_rng(5).normal(size=(20_000, 4))
+    engine = CpuEngine(X)
+    start = Order(engine.samples_at(np.linspace(0.001, 0.002, 60)))
+    (before,) = engine.refine([start])
+    searching = replace(start, local_search=LocalSearch(swaps=10**7), quantile=0.5)
+    workspace = engine._workspace(60)
+    began = time.monotonic()
+
+    def is_over() -> bool:
+        is_swapping = workspace.scratch.numbers[UNSWAPPED] == workspace.inertia
+        return is_swapping and time.monotonic() > began + 1.0
+
+    (found,) = watched(engine, lambda: engine.refine([searching]), is_over)
+    assert not found.is_complete
+    assert found.inertia == before.inertia
+    assert engine.assign(found.centers)[1] < 0.999 * before.inertia
+    # A refinement that does not begin knows nothing, though the work space remembers those swaps.
+    engine.abandon(True)
+    (nothing,) = engine.refine([searching])
+    assert np.isinf(nothing.inertia)

@@ -170,10 +170,14 @@ class CpuEngine(Abandonable, BaseEngine):
             return Refinement.stopped(start)
         found = self._new_solution(workspace.k)
         known = self.memory.lend(start.parent, workspace.k)
+        workspace.forget_swaps()
         try:
             refining = Refining(workspace, start, self._draw, known, found)
             inertia = refining.run(self.total_weight).inertia
         except Abandoned:
+            if workspace.outcome.swaps_kept > 0.0:
+                most = self.frame.inertia_in_data_units(workspace.outcome.unswapped)
+                return Refinement.stopped(start, workspace.swapped.centers.copy(), most)
             # A workspace that no kernel has entered yet is blank.
             reached = workspace.positions
             return Refinement.stopped(start, reached if reached.any() else None)

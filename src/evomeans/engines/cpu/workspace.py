@@ -38,7 +38,15 @@ from evomeans.engines.cpu.offspring import (
     make_offspring,
 )
 from evomeans.engines.cpu.partition import Parts, choose_parts
-from evomeans.engines.cpu.refine import INERTIA, MomentumState, lead, refine, step, sum_distances
+from evomeans.engines.cpu.refine import (
+    INERTIA,
+    SWAPS,
+    MomentumState,
+    lead,
+    refine,
+    step,
+    sum_distances,
+)
 from evomeans.engines.cpu.samples import with_room
 from evomeans.engines.cpu.seeding import Candidates, all_distances, draw_at, seed
 from evomeans.engines.cpu.swaps.lists import SUCCESSES, Clusters, UndoLog
@@ -123,6 +131,10 @@ class Workspace:
         swapping = self._swap_addresses if move.tries_swaps else (0, 0)
         momentum = address_of(self._momentum) if move.leads else 0
         return centers, scratch, *swapping, momentum, address_of(self._instructions)
+
+    def forget_swaps(self) -> None:
+        """Forget how many swaps the last run kept, in case the next one does not begin."""
+        self.scratch.numbers[SWAPS] = -1.0
 
     def swap(self, state: State, count: int, seed: float) -> bool:
         """Try swaps; return whether any was kept. The result is in ``swapped``."""
