@@ -14,9 +14,11 @@ from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.cpu.layout import count_tiles
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.cpu.swaps.lists import (
+    ARRIVING,
     CHANGED,
     FRESH,
     GROUP,
+    LEAVING,
     MOVED,
     WAITING,
     Clusters,
@@ -34,6 +36,7 @@ from evomeans.engines.cpu.swaps.moves import (
     leave,
     may_leave,
     move_samples,
+    retrace,
     take_back,
 )
 from evomeans.engines.cpu.swaps.search import (
@@ -250,6 +253,26 @@ def test_what_is_taken_back_has_never_been(dtype, weighted, data) -> None:
 
 @settings(max_examples=40)
 @given(st.data())
+def test_the_last_moves_can_be_undone_alone(dtype, weighted, data) -> None:
+    """Everything is as after the first ones; and then these can be undone as well."""
+    case = data.draw(cases(dtype, weighted))
+    before = everything(case.clusters)
+    for i, target in wanted_moves(data.draw, case):
+        move(case, i, target)
+    moved, labels = int(case.undo.numbers[MOVED]), case.clusters.labels.copy()
+    for i, target in wanted_moves(data.draw, case):
+        move(case, i, target)
+    retrace(case.samples, case.clusters, case.undo, moved)
+    assert_array_equal(case.clusters.labels, labels)
+    assert_consistent(case)
+    assert (case.undo.numbers[MOVED], case.undo.numbers[WAITING]) == (moved, 0)
+    take_back(case.samples, case.clusters, case.undo)
+    assert everything(case.clusters) == before
+    assert_closed(case.undo)
+
+
+@settings(max_examples=40)
+@given(st.data())
 def test_swaps_that_follow_another_lower_what_it_left_and_can_be_taken_back(
     dtype, weighted, data
 ) -> None:
@@ -265,6 +288,37 @@ def test_swaps_that_follow_another_lower_what_it_left_and_can_be_taken_back(
         assert followed == pytest.approx(case.costs.sum() - total, rel=1e-9, abs=1e-9 * total)
     take_back(samples, clusters, undo)
     assert everything(clusters) == before
+
+
+def test_followers_leave_room_in_the_log() -> None:
+    """One that has no room for the samples of two clusters is not begun."""
+    case = filled(np.arange(60.0)[:, None] ** 2, None, 6, np.random.default_rng(0))
+    samples, clusters, undo = case.samples, case.clusters, case.undo
+    undo.random[0] = 5
+    change = swap(samples, clusters, undo, choose_cluster(clusters, undo, ANYWHERE), ANYWHERE)
+    written = int(undo.numbers[MOVED])
+    short = undo._replace(
+        samples=undo.samples[: written + 50], origins=undo.origins[: written + 50]
+    )
+    assert follow_up(samples, clusters, short, change) == change
+    assert undo.numbers[MOVED] == written
+
+
+@settings(max_examples=25)
+@given(st.data())
+def test_move_factors_tell_how_much_farther_a_sample_may_go(dtype, data) -> None:
+    """Of equal weights: exactly those gain by a move that are near enough to the other centre."""
+    case = data.draw(cases(dtype, weighted=False))
+    for i, target in wanted_moves(data.draw, case):
+        move(case, i, target)
+    clusters = case.clusters
+    squares = squared_distances(case.rows, clusters.centers)
+    sizes, own = clusters.sizes, clusters.labels
+    for i in np.flatnonzero(sizes[own] > 1):
+        saved = squares[i, own[i]] * sizes[own[i]] / (sizes[own[i]] - 1.0)
+        gains = squares[i] * sizes / (sizes + 1.0) < saved * (1.0 - 1e-9)
+        limit = clusters.move_factors[LEAVING, own[i]] * clusters.move_factors[ARRIVING]
+        assert_array_equal(gains, squares[i] < limit * squares[i, own[i]] * (1.0 - 1e-9))
 
 
 def test_fresh_clusters_are_those_that_moved_since_the_start() -> None:
