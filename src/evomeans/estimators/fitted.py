@@ -255,16 +255,11 @@ class CentersMixin(ReportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         """
         return self.fit(X, y, sample_weight, **fit_params)._labels
 
-    @described_like(fit)
+    @described_like(fit_predict)
     def fit_transform(
         self, X: Any, y: Any = None, sample_weight: Any = None, **fit_params: Any
     ) -> NDArray[Any]:
         """Find the clusters of ``X`` and return the distances of its samples to the centres.
-
-        Parameters
-        ----------
-        **fit_params
-            Further arguments of :meth:`fit`, for models that have any.
 
         Returns
         -------
@@ -298,13 +293,9 @@ class CentersMixin(ReportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         engine, centers = self._fitted_engine(X)
         return np.asarray(engine.assign(centers)[0], dtype=np.int32)
 
+    @described_like(predict)
     def transform(self, X: Any) -> NDArray[Any]:
         """Transform samples to their distances to the centres.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, Dask array or dataframe} of shape (n_samples, n_features)
-            New samples.
 
         Returns
         -------
@@ -324,13 +315,9 @@ class CentersMixin(ReportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return np.asarray(engine.distances(centers), dtype=X.dtype)
 
     @described_like(fit)
+    @described_like(predict)
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Opposite of the value of the K-means objective on ``X``.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, Dask array or dataframe} of shape (n_samples, n_features)
-            New samples.
 
         Returns
         -------
