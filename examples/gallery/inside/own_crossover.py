@@ -19,7 +19,9 @@ from evomeans.search.crossover import Child, squared_matching_crossover
 # %%
 # This crossover cuts space by a random plane. The child takes the centres of the first parent on
 # one side, and those of the second on the other. If the two sides do not add up to k centres, it
-# returns None, and the next crossover of the strategy makes the child.
+# returns None, and the next crossover of the strategy makes the child. ``breeding`` has what it
+# needs besides the parents: ``rng``, a generator, ``coins``, a uniform number for each cluster, and
+# ``engine``, which holds the samples.
 
 
 def plane_crossover(first, second, breeding):
