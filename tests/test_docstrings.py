@@ -6,6 +6,7 @@ import inspect
 import re
 from dataclasses import KW_ONLY, dataclass
 
+import evomeans
 from evomeans.docstrings import completed, described_like
 
 
@@ -179,3 +180,18 @@ def test_a_function_takes_over_the_entries_that_it_leaves_out() -> None:
         None.
         """
     )
+
+
+def parameters_of(estimator: type) -> set[str]:
+    return set(inspect.signature(estimator).parameters)
+
+
+def test_an_estimator_speaks_of_its_own_parameters_only() -> None:
+    """Entries that are inherited could name parameters that only others have."""
+    everything = [getattr(evomeans, name) for name in evomeans.__all__]
+    estimators = [one for one in everything if inspect.isclass(one) and hasattr(one, "fit")]
+    known = set().union(*map(parameters_of, estimators))
+    for one in estimators:
+        named = known & set(re.findall(r"``(\w+)``", inspect.getdoc(one) or ""))
+        assert named <= parameters_of(one), one.__name__
+    assert len(estimators) > 5

@@ -96,6 +96,12 @@ class HGMeansPath(BaseSearch):
         What holds the samples, see :class:`HGMeans`. With "auto" and one feature, one dynamic
         program solves all k exactly.
 
+    checkpoint : path-like, default=None
+        A file in which the path keeps its state: every half minute, at its end, and when it is
+        interrupted. If the file exists, :meth:`fit` continues from it, and ends with the same bits
+        as if it had never stopped. A file of other samples or other parameters is refused with a
+        :class:`~evomeans.CheckpointError`.
+
     observers : callable or list of callables, default=None
         Each is called with the :class:`~evomeans.PathRecord` of every step. One that returns
         ``True`` ends the path. An object may have the verbs of
