@@ -10,7 +10,8 @@ import pytest
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import Ability
 from evomeans.search import DEEP, PAPER, Crossing, SearchSettings
-from evomeans.search.crossover import partition_crossover, squares_between
+from evomeans.search.crossover import merging_crossover, partition_crossover, squares_between
+from evomeans.search.founding import KMeansPlusPlus
 from evomeans.search.plan import (
     NOISY_FEATURES,
     SPACING_OF_A_GRID,
@@ -125,6 +126,32 @@ def test_where_a_founder_takes_long_there_are_few(n_features, n_founders) -> Non
     rounds = facts._replace(batch=8, round_size=8)
     assert plan(replace(settings, subsample=None), rounds, 10, GRID).rules.n_founders == 20
     assert planned(PAPER, ALL, 512, 2, GRID, n_features).rules.n_founders == 20
+
+
+@pytest.mark.parametrize("spacing", [0.0, VERY_NOISY, GRID])
+def test_thousands_of_clusters_that_take_long_have_three_founders_and_merging(spacing) -> None:
+    """All begin with greedy k-means++, and the first one with swaps is the second one."""
+    operators = planned(DEEP, ALL, 1024, 4, spacing, 128)
+    assert operators.founding == (KMeansPlusPlus(greedy=True),)
+    first = ["partition"] if spacing else []
+    assert names(operators)[1] == [*first, "merging"]
+    assert operators.crossovers[-1].share == 1.0
+    assert (operators.rules.n_founders, operators.swapped_joins) == (3, True)
+    assert operators.rules.min_size == (10 if spacing == VERY_NOISY else 5)
+    # Fewer features, fewer clusters, or few founders by the user's own choice.
+    for n_clusters, n_features in ((1024, 127), (512, 512), (10, 2)):
+        settings = SearchSettings(2, 3, strategy=DEEP)
+        facts = Facts(ALL, 4 * n_clusters, n_features)
+        other = plan(settings, facts, n_clusters, spacing)
+        assert names(other) == (FOUNDING, [*first, "merging", "squared matching"])
+        assert other.swapped_joins == (spacing == VERY_NOISY)
+
+
+def test_without_merging_thousands_of_clusters_are_matched() -> None:
+    strategy = DEEP.without(merging_crossover)
+    operators = planned(strategy, ALL, 1024, 4, GRID, 128)
+    assert names(operators) == (FOUNDING, ["partition", "squared matching"])
+    assert operators.rules.n_founders == 3
 
 
 def test_an_engine_without_abilities_keeps_merging_and_new_populations() -> None:

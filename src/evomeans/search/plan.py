@@ -34,8 +34,8 @@ NOISY_FEATURES = 36
 FIRST_SHARE = 2.0
 # Products of an assignment from which on a founder and its swaps take so long, about a second, that
 # there are as few founders as where clusters are noisy, and that where they are the first solution
-# with swaps is the second one.
-LONG_FOUNDER = 2**29
+# with swaps is the second one. And how many founders there are then with thousands of clusters.
+LONG_FOUNDER, FEWEST_FOUNDERS = 2**29, 3
 # Of more centres than this, some of them tell the spacing.
 MOST_CENTERS = 1024
 # A larger spacing says no more.
@@ -146,6 +146,8 @@ def plan(settings: SearchSettings, facts: Facts, n_clusters: int, spacing: float
     size = effective_size(per_cluster, spacing)
     can_swap = Ability.SWAPS in abilities and spacing > 0.0
     is_noisy = can_swap and spacing <= strategy.noisy_up_to
+    takes_long = founders_take_long(settings, facts, n_clusters)
+    has_fewest = takes_long and n_clusters > MOST_MATCHED_EXACTLY
     moves = Ability.SINGLE_MOVES in abilities and size <= strategy.moves_up_to and not is_noisy
     is_slow = per_cluster >= strategy.momentum_from or size <= strategy.momentum_up_to
     swaps = strategy.swaps * n_clusters if can_swap else 0.0
@@ -163,12 +165,18 @@ def plan(settings: SearchSettings, facts: Facts, n_clusters: int, spacing: float
         for one in strategy.crossovers
         if one.needs <= abilities and size <= one.up_to and one.share > 0.0
     )
-    if facts.has_small_rounds and n_clusters > MOST_MATCHED_EXACTLY:
-        # Merging takes the place of matching, which takes as long as a refinement or longer, and of
-        # random samples, which make a poor early answer; k-means++ would delay it.
-        merging = tuple(one for one in crossovers if one.crossover is merging_crossover)
-        if merging:
-            crossovers = tuple(replace(one, share=1.0) for one in merging)
+    names = [one.crossover for one in crossovers]
+    many = n_clusters > MOST_MATCHED_EXACTLY and merging_crossover in names
+    if many and (facts.has_small_rounds or has_fewest):
+        # Merging takes the place of matching, which takes longer and brings less where only a few
+        # solutions are made. Random samples make poor early solutions.
+        place = names.index(merging_crossover)
+        crossovers = *crossovers[:place], replace(crossovers[place], share=1.0)
+        if has_fewest:
+            greedy = KMeansPlusPlus(greedy=True)
+            founding = (greedy,) if greedy in founding else founding
+        else:
+            # k-means++ would delay the first one.
             founding = tuple(
                 MergedStarts() if isinstance(one, RandomSamples) else one
                 for one in reversed(founding)
@@ -182,7 +190,7 @@ def plan(settings: SearchSettings, facts: Facts, n_clusters: int, spacing: float
         founder_swaps=strategy.noisy_swaps * n_clusters if is_noisy else swaps,
         swaps=swaps * min(1.0, share),
         first_swaps=round(first_swaps) if can_swap else 0,
-        swapped_joins=is_noisy,
+        swapped_joins=is_noisy or has_fewest,
         swaps_sampled=per_cluster < SWAPPED_BELOW,
         rules=rules_for(settings, facts, n_clusters, is_noisy),
     )
@@ -214,15 +222,14 @@ def rules_for(
     strategy, n_founders = settings.strategy, settings.max_population
     sizes = settings.min_population, settings.max_population
     few = min(n_founders, strategy.noisy_founders)
-    # Founders from a search on a sample do not take long.
-    takes_long = facts.takes_long(n_clusters) and not level_sizes(
-        settings, facts.n_samples, n_clusters
-    )
+    takes_long = founders_take_long(settings, facts, n_clusters)
     if is_noisy and facts.batch == 1:
         n_founders = few
     elif (takes_long or facts.has_small_rounds) and strategy.noisy_up_to > 0.0:
         n_founders = min(n_founders, max(few, facts.round_size))
         sizes = min(sizes[0], n_founders), min(sizes[1], 2 * n_founders)
+    if takes_long and n_clusters > MOST_MATCHED_EXACTLY:
+        n_founders = min(n_founders, FEWEST_FOUNDERS)
     patience = replace(
         settings.patience_for(n_clusters),
         after_sample=wait_of_sampled(settings, n_clusters, facts.n_samples),
@@ -231,6 +238,13 @@ def rules_for(
         patience = replace(patience, factor=strategy.noisy_patience, is_shared=True)
     operators = strategy.selection, strategy.survival
     return PopulationRules(*sizes, n_founders, *operators, strategy.tolerance, patience)
+
+
+def founders_take_long(settings: SearchSettings, facts: Facts, n_clusters: int) -> bool:
+    """Whether there is time for a few founders only; not if they come from a search on a sample."""
+    if not facts.takes_long(n_clusters) or settings.strategy.noisy_up_to == 0.0:
+        return False
+    return not level_sizes(settings, facts.n_samples, n_clusters)
 
 
 def most_swaps(strategy: Strategy, n_clusters: int) -> int:
