@@ -186,7 +186,9 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
 
     max_population : int, default=20
         Solutions with which a population begins, and the size beyond which it is cut down (Π_max).
-        Larger populations explore more but converge more slowly.
+        Larger populations explore more but converge more slowly. With "deep", there are at most 5
+        founders on the CPU where clusters are very noisy or a founder takes long, whatever this is;
+        docs/background/how-it-works.md explains it.
 
     target_inertia : float, default=None
         Stop as soon as a solution is at least this good.
