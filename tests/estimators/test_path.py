@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import metrics as theirs
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -245,6 +246,14 @@ def test_more_clusters_than_distinct_samples():
     with pytest.warns(Warning, match="X has only 4 distinct samples, so solutions for k=5"):
         path = quick((2, 6)).fit(few)
     assert_allclose(path.inertias_[2:], 0.0)
+
+
+def test_empty_clusters_of_a_path_without_time_need_not_be_due_to_equal_samples():
+    """Where time was up, K-means has not ended, and may have left clusters empty."""
+    few = np.repeat(np.arange(8.0).reshape(4, 2), 5, axis=0)
+    with pytest.warns(ConvergenceWarning, match="solution for k=5 has only 4 clusters with"):
+        path = quick((2, 6), criteria=(), select=None, max_time=1e-9).fit(few)
+    assert path.stop_reason_ == "max_time"
 
 
 def test_select_none_callable_and_rules_that_find_nothing():

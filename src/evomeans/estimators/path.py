@@ -347,10 +347,18 @@ class HGMeansPath(BaseSearch):
             )
             said.append((text, UserWarning))
         if short := [k for k in known if self._solutions[k].n_distinct < k]:
-            text = (
-                f"X has only {self._solutions[short[0]].n_distinct} distinct samples, so solutions "
-                f"for k={short[0]} and more have empty clusters. Leave out the k above."
-            )
+            k, n_distinct = short[0], self._solutions[short[0]].n_distinct
+            if self.stop_reason_ in (StopReason.MAX_TIME, StopReason.INTERRUPTED):
+                text = (
+                    f"The solution for k={k} has only {n_distinct} clusters with samples. Either "
+                    "it was cut short, or X has no more distinct samples. Give it more time, or "
+                    "leave out the k above."
+                )
+            else:
+                text = (
+                    f"X has only {n_distinct} distinct samples, so solutions for k={k} and more "
+                    "have empty clusters. Leave out the k above."
+                )
             said.append((text, ConvergenceWarning))
         self._warn(said)
 
