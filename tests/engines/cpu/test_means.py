@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
+from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.cpu.layout import Samples, count_tiles
 from evomeans.engines.cpu.simd import WIDTH
@@ -25,6 +26,21 @@ from problems import make_weights
 K, D = 4, 12
 
 
+@jit
+def mean_of(rows, clusters, j, means):
+    get_mean(rows, clusters, j, means, j)
+
+
+@jit
+def square_of(rows, i, clusters, j):
+    return square_to(rows, i, clusters, j)
+
+
+@jit
+def apart_from(rows, clusters, apart, j):
+    set_apart(rows, clusters, apart, j)
+
+
 class Half(NamedTuple):
     """Clusters of some samples, dense or sparse, and where the user's samples are in them."""
 
@@ -36,15 +52,15 @@ class Half(NamedTuple):
     def means(self) -> np.ndarray:
         result = np.empty((K, D))
         for j in range(K):
-            get_mean(self.samples.rows, self.clusters, j, result, j)
+            mean_of(self.samples.rows, self.clusters, j, result)
         return result
 
     def move(self, sample: int, target: int) -> float:
         i = int(self.places[sample])
         own = self.clusters.labels[i]
-        square = square_to(self.samples.rows, i, self.clusters, own)
+        square = square_of(self.samples.rows, i, self.clusters, own)
         change = leave(self.samples, self.clusters, self.undo, i, square)
-        square = square_to(self.samples.rows, i, self.clusters, target)
+        square = square_of(self.samples.rows, i, self.clusters, target)
         return change + join(self.samples, self.clusters, self.undo, i, target, square)
 
 
@@ -53,6 +69,9 @@ class Problem(NamedTuple):
     weights: np.ndarray
     labels: np.ndarray
     halves: tuple[Half, Half]
+
+    def __repr__(self) -> str:
+        return f"Problem(X={self.X!r}, weights={self.weights!r}, labels={self.labels!r})"
 
     def cost(self, own: np.ndarray) -> float:
         mean = np.average(self.X[own], axis=0, weights=self.weights[own])
@@ -105,14 +124,14 @@ def test_means_follow_the_samples_and_come_back(problem, moves) -> None:
     for half in problem.halves:
         assert_allclose(half.means(), expected, atol=1e-9)
         for j in range(K):
-            set_apart(half.samples.rows, half.clusters, half.undo.apart, j)
+            apart_from(half.samples.rows, half.clusters, half.undo.apart, j)
             assert_allclose(
                 half.undo.apart, squared_distances(expected, expected[j][None])[:, 0], atol=1e-9
             )
             for sample in (0, 7):
                 i = int(half.places[sample])
                 exact = squared_distances(problem.X[sample][None], expected[j][None])[0, 0]
-                square = square_to(half.samples.rows, i, half.clusters, j)
+                square = square_of(half.samples.rows, i, half.clusters, j)
                 assert square == pytest.approx(exact, abs=1e-9)
         take_back(half.samples, half.clusters, half.undo)
         assert_allclose(half.means(), before, atol=1e-12)
