@@ -62,7 +62,7 @@ def exists(name: str) -> bool:
         try:
             found = importlib.import_module(".".join(parts[:i]))
         except ModuleNotFoundError as error:
-            if not error.name.startswith("evomeans"):  # a package that not everybody has, as PyTorch
+            if not error.name.startswith("evomeans"):  # PyTorch, for one
                 return importlib.util.find_spec(".".join(parts[:i])) is not None
             continue
         for part in parts[i:]:
