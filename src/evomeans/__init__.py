@@ -1,4 +1,4 @@
-"""The best k-means clustering instead of a lucky one.
+"""Near-optimal k-means clusterings by HG-means, a genetic search.
 
 :class:`HGMeans` is a drop-in for :class:`sklearn.cluster.KMeans` that continues to better minima.
 """

@@ -144,7 +144,7 @@ class Display(ABC):
 class SearchDisplay(Display):
     """An observer that shows a search; ``known`` is the history of one that continues.
 
-    A population has settled after ``longest_wait`` offspring in a row without improvement.
+    A population has converged after ``longest_wait`` offspring in a row without improvement.
     """
 
     def __init__(

@@ -173,16 +173,16 @@ SearchOthers = Callable[[Any, FloatArray | None, Sequence[int], int], Searched]
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that criteria may look at.
+    """The data from which criteria compute their values.
 
     Parameters
     ----------
     k_values : (q,) array of int
         The numbers of clusters of the path, 1 included, ascending.
     inertias : (q,) array
-        The lowest for each of them.
+        The lowest inertia for each of them.
     centers : mapping of int to (k, d) array
-        In data units.
+        The centres, in data units.
     labels : callable
         Returns the labels of all samples for a number of clusters.
     cluster_weights : mapping of int to (k,) array
@@ -195,9 +195,9 @@ class Evidence:
     populations : mapping of int to sequence of (k, d) arrays
         The best centres of each independent population.
     seed : int
-        For criteria that draw random numbers.
+        Seed of criteria that draw random numbers.
     budget : Budget
-        Time for what looks at all samples.
+        Time for passes over all samples.
     """
 
     k_values: NDArray[np.int64]
@@ -228,7 +228,7 @@ class Evidence:
 
 
 class Verdict(NamedTuple):
-    """What a criterion says.
+    """The values of a criterion, and the number of clusters that it suggests.
 
     Parameters
     ----------

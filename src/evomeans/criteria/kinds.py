@@ -179,8 +179,8 @@ class Agreement(Criterion):
 
     If populations that search well find different clusters, there are more clusters than the
     samples can tell apart. So the rule takes the largest k such that it and all smaller ones reach
-    the threshold. Only a search for the global minimum can be asked this: K-means differs from run
-    to run where the optimum is plain.
+    the threshold. This takes a search for the global minimum, because runs of K-means differ
+    even where the optimum is obvious.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ except ImportError:
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
-# How many calls the decorator puts between a fit and whoever calls it.
+# How many calls the decorator puts between a fit and its caller.
 EXTRA_FRAMES = 0 if _with_callbacks is None else 1
 # scikit-learn keeps every sub-task of a fit, and its progress bar adds them all up at each.
 MOST_SUBTASKS = 2000

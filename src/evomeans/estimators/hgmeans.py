@@ -83,7 +83,7 @@ class HGMeans(SearchingEstimator):
 
     **Coming from KMeans.** Methods, fitted attributes, ``n_clusters``, ``random_state`` and
     ``verbose`` are used in the same way. Leave the other parameters of KMeans out; an error says
-    what takes their place. Half of the founders begin with k-means++ without being told to.
+    what takes their place. Half of the founders begin with k-means++ anyway.
 
     **Interruption.** Ctrl-C during :meth:`fit` ends what the search is doing, except a crossover of
     thousands of centres. The samples are labelled once, the estimator is fitted with the best

@@ -157,10 +157,10 @@ class KernelHGMeans(Model):
         For the kernels that have it. None means that of scikit-learn, 1 / n_features for most.
 
     degree : float, default=3
-        Of the kernel "poly".
+        Degree of the kernel "poly".
 
     coef0 : float, default=1
-        Of the kernels "poly" and "sigmoid".
+        Constant of the kernels "poly" and "sigmoid".
 
     kernel_params : dict, default=None
         Further arguments of a callable kernel.

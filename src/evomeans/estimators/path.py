@@ -218,7 +218,7 @@ class HGMeansPath(BaseSearch):
     def add_k(self, ks: Any, X: Any = None, sample_weight: Any = None) -> Self:
         """Extend a fitted path by further numbers of clusters.
 
-        What is known of others is where the new ones begin, and may itself be improved by them.
+        They begin with the solutions for neighbouring k, which they may improve in turn.
 
         Parameters
         ----------

@@ -63,7 +63,7 @@ MISSING: dict[str, Any] = {
 
 
 class ModelFileError(ValueError):
-    """A file that :func:`load` refuses: damaged, of another format, or made to deceive."""
+    """Raised by :func:`load` for a file that is damaged, of another format, or forged."""
 
 
 def write_model(path: str | os.PathLike[str], model: Any) -> None:

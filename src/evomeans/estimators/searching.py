@@ -160,7 +160,7 @@ class BaseSearch(CentersMixin, BaseEstimator):  # type: ignore[misc]
             print(f"[{type(self).__name__}] {text}", flush=True)
 
     def _warn(self, said: Sequence[tuple[str, type[Warning]]], n_frames: int = 0) -> None:
-        """Issue warnings in the name of whoever called the public method, three calls before.
+        """Issue warnings in the name of the caller of the public method, three calls before.
 
         There are ``n_frames`` more calls in between.
         """

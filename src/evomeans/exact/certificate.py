@@ -116,7 +116,7 @@ STOP_REASONS = (PROVEN, GAP_REACHED, MAX_TIME, INTERRUPTED, EXHAUSTED)
 
 @dataclass(frozen=True, repr=False)
 class Certificate:
-    """How far a clustering can be from the optimum at most, and why.
+    """A lower bound for all clusterings, and the proof of it.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ class Certificate:
         Why it ended: "gap_reached" if the gap that was asked for is larger than one millionth, and
         "exhausted" if the method cannot do better.
     confidence : float, optional
-        Of a statistical bound, such as 0.99.
+        Confidence of a statistical bound, such as 0.99.
     labels : ndarray of shape (n_samples,), dtype int32
         The best clustering known.
     improved : bool
@@ -183,12 +183,12 @@ class Certificate:
 
     @property
     def is_optimal(self) -> bool:
-        """Whether the clustering is stated to be optimal; :meth:`verify` says if that is true."""
+        """Whether the clustering is stated to be optimal; :meth:`verify` checks that."""
         return self.status == OPTIMAL and self.contradiction is None
 
     @property
     def contradiction(self) -> str | None:
-        """What cannot be true about this certificate, whatever the samples; else None."""
+        """A contradiction within the certificate, whatever the samples; None if there is none."""
         if not 0 <= self.lower_bound <= self.upper_bound < math.inf:
             return f"its bounds are {self.lower_bound!r} and {self.upper_bound!r}"
         if self.status not in STATUSES or self.stop_reason not in STOP_REASONS:

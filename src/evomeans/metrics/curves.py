@@ -177,9 +177,9 @@ def gap_statistic(inertias: ArrayLike, reference_inertias: ArrayLike) -> GapStat
     Parameters
     ----------
     inertias : array-like of shape (n_values,)
-        Of the samples, for each number of clusters.
+        Inertias of the samples, for each number of clusters.
     reference_inertias : array-like of shape (n_references, n_values)
-        Of the references.
+        Inertias of the references.
 
     Returns
     -------

@@ -170,13 +170,13 @@ def merge_pair(
 
 
 # Founders of the searches that unite populations, and of those that listen to a neighbour.
-UNITED, LISTENING = 12, 3
+COMBINED, LISTENING = 12, 3
 # Until every number of clusters has a solution, one step may take this many times its share of the
 # time left.
 MOST_SHARES = 4.0
 # Of the time left, what it may take to put the samples into order.
 ORDERING = 0.5
-# Up to so many clusters, populations that agree are not believed before they have settled: there,
+# Up to so many clusters, populations that agree are not believed before they have converged: there,
 # neighbours lead into the same wrong place more often, and searches cost next to nothing.
 FEW_CLUSTERS = 8
 
@@ -197,7 +197,7 @@ class FoundAgain:
     others may not.
     """
 
-    # Inertia that is as deep.
+    # Inertia that is as low.
     bound: float
     # Founders that are still to be made.
     n_left: int
@@ -285,7 +285,7 @@ def take_step(
     watching: list[FoundAgain] = []
     match step.kind:
         case Kind.UNITE:
-            population, patience = UNITED, settings.longer
+            population, patience = COMBINED, settings.longer
         case Kind.GROW | Kind.MERGE:
             population, patience = LISTENING, 0.0
         case Kind.UP | Kind.DOWN if not step.source:

@@ -21,8 +21,8 @@ FRESH = (KMeansPlusPlus(greedy=True), RandomSamples(), KMeansPlusPlus(), RandomS
 class PathSettings:
     """Parameters of the search for a whole path."""
 
-    # The operators. Where founders begin, when a population has settled and how many have to agree
-    # is the path's own business.
+    # The operators. The path itself decides where founders begin, when a population has converged
+    # and how many have to agree.
     strategy: Strategy = DEEP
     # A population that has neighbours begins with solutions of theirs, and with this number divided
     # by that of clusters from nothing: with few clusters, neighbours teach little, and solutions
@@ -30,7 +30,7 @@ class PathSettings:
     scattered: float = 24.0
     # Solutions with which a population begins that has no neighbours.
     fresh_population: int = 8
-    # Offspring in a row without improvement after which a population has settled: the sum of the
+    # Offspring in a row without improvement after which a population has converged: the sum of the
     # former and, for each cluster, the latter.
     patience: int = 12
     patience_per_cluster: float = 0.2
@@ -90,26 +90,26 @@ class PathSettings:
 
 @dataclass(frozen=True, slots=True)
 class PathRecord:
-    """What one step of the path brought.
+    """The record of one step of a path.
 
     Parameters
     ----------
     number : int
         1, 2, … for the steps of the path.
     kind : str
-        "up" and "down" for the two sweeps; "unite" for populations that disagreed; "grow" and
-        "merge" for what a neighbour taught; "fresh" for a population that began anew; "mean" for
-        k = 1, and "exact" for one feature.
+        "up" and "down" for the two sweeps; "unite" for combining populations that disagreed;
+        "grow" and "merge" for starts from a neighbouring k; "fresh" for a new population; "mean"
+        for k = 1, and "exact" for one feature.
     k : int
-        The number of clusters it was for.
+        The number of clusters.
     source : int
         The number of clusters whose solutions it began with, 0 for none.
     inertia : float
-        The lowest of this step.
+        The lowest inertia of this step.
     best : float
-        The lowest for this number of clusters so far.
+        The lowest inertia for this number of clusters so far.
     improvement : float
-        By which share of the best before it is lower; 0 if it is not, or if there was none.
+        Relative improvement over the best before; 0 if there is none, or nothing to compare with.
     n_agreeing : int
         Independent populations that have come to the best.
     n_solutions : int
@@ -121,7 +121,7 @@ class PathRecord:
     n_total : int
         Numbers of clusters on the path.
     seconds : float
-        Since the path began.
+        Seconds since the path began.
     """
 
     number: int
@@ -181,7 +181,7 @@ class Entry:
     up: list[Individual] = field(default_factory=list)
     down: list[Individual] = field(default_factory=list)
     # The lowest inertia of each population that was searched by itself. Those that were combined
-    # count as one, if that led deeper.
+    # count as one, if that led to a lower inertia.
     alone: list[float] = field(default_factory=list)
     # Whether populations that disagreed have been combined, and no new one has come since.
     is_combined: bool = False

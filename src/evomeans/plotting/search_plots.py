@@ -134,7 +134,7 @@ ALL_EQUAL = "Every solution was equally good,\nso there is no convergence curve.
 def plot_convergence(
     history: Any, *, x: Literal["offspring", "seconds"] = "offspring", ax: Axes | None = None
 ) -> Axes:
-    """Draw how the search came down to its best solution.
+    """Draw the best inertia over the course of the search.
 
     The line is the best so far, each dot a solution made. Both are in percent above the best
     found at the end, in logarithms: the first improvements are large, the last ones tiny.

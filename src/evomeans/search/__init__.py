@@ -1,4 +1,4 @@
-"""The genetic search over sets of centres; any engine that has the verbs will do."""
+"""The genetic search: its loop, settings, operators and observers."""
 
 from evomeans.search.crossover import Crossing
 from evomeans.search.genetic import solve

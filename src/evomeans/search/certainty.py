@@ -23,7 +23,7 @@ COEFFICIENTS = (1.421, -0.564, 1.282)
 PATH_INTERCEPT = 4.269
 # Of the logarithms of the populations that agree, and of the number of clusters.
 PATH_COEFFICIENTS = (1.930, -0.842)
-# A population whose best is a founder has settled after this share of the patience at the latest,
+# A population whose best is a founder has converged after this share of the patience at the latest,
 # so a search that has waited as long is not cut short.
 RIPE = 1.0 / 3.0
 # Work is counted in products of an assignment, n·k·d. Everything else about a solution, from the
@@ -57,7 +57,7 @@ class SearchEvidence(NamedTuple):
 def gather(history: Sequence[OffspringRecord], patience: int, tolerance: float) -> SearchEvidence:
     """Count what the records of a search say; there is at least one.
 
-    ``patience`` is how many offspring in a row may fail at most before a population has settled,
+    ``patience`` is how many offspring in a row may fail at most before a population has converged,
     ``tolerance`` the relative difference up to which two inertias are the same.
     """
     last = history[-1]

@@ -123,7 +123,7 @@ class Crossing:
 
     @property
     def name(self) -> str:
-        """What the record calls it."""
+        """Name of the crossover in the records."""
         known = getattr(self.crossover, "__name__", type(self.crossover).__name__)
         return str(known).removesuffix("_crossover").replace("_", " ")
 

@@ -42,7 +42,7 @@ class Founding(Protocol):
 
     @property
     def name(self) -> str:
-        """What the record calls it."""
+        """Name of the founding in the records."""
 
     @property
     def needs(self) -> frozenset[Ability]:

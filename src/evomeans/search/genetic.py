@@ -118,8 +118,8 @@ def solve(
     spent : float
         Seconds that have gone into preparations. They count as time of the search.
     weigh : callable, optional
-        Weighs the clusters of centres, in the engine's frame, with which the search has to end
-        before K-means has. By default ``engine.weigh``.
+        Returns the cluster weights of centres in the engine's frame. It is used if the search has
+        to end before its first run of K-means has. By default ``engine.weigh``.
     """
     if levels is None:
         levels = level_sizes(settings, engine.n_samples, n_clusters, engine.most_sampled)

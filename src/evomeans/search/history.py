@@ -29,7 +29,7 @@ SWAPPED = "swaps of the first"
 
 @dataclass(frozen=True, slots=True)
 class OffspringRecord:
-    """What happened to one solution, founder or offspring.
+    """The record of one solution, founder or offspring.
 
     Parameters
     ----------
@@ -37,17 +37,17 @@ class OffspringRecord:
         1, 2, … for offspring. Founders of a population have that of the last offspring before
         them, which is 0 for the first population.
     inertia : float
-        Of this solution, after its local search.
+        Inertia of this solution, after its local search.
     best : float
         Lowest inertia so far, this one included.
     alpha : float
-        Its mutation parameter.
+        Mutation parameter of this solution.
     n_iter : int
-        K-means iterations it took.
+        Number of K-means iterations.
     seconds : float
-        Since the search began.
+        Seconds since the search began.
     population_size : int
-        After it was added and survivors, if it was time, were selected.
+        Size of the population after the solution was added and, if due, survivors were selected.
     accepted : bool
         Whether it is a member of the population after that.
     clone : bool
@@ -66,8 +66,7 @@ class OffspringRecord:
     population_best, population_median, population_worst : float
         Inertia of the members of the population after it was added.
     population_distinct : int
-        How many different solutions they are, judged by their inertia. 0 in histories that do not
-        know the members.
+        Number of members with different inertias. 0 in histories that do not know the members.
     centers : (k, d) array, optional
         Its centres, in data units and in no particular order. Observers see them; the history does
         not keep them.
@@ -155,10 +154,10 @@ class History(list[OffspringRecord]):
 
 
 class SearchObserver:
-    """Watches a search. Every verb does nothing unless a subclass has it do something.
+    """Observes a search; a subclass overrides the methods that it needs.
 
-    Any function of a record will do as an observer, too: it is :meth:`on_solution`. An object need
-    not be of this class either; it is asked for the verbs that it has.
+    An observer may also be a function of a record, which is then used as :meth:`on_solution`, or an
+    object of any class that has some of these methods.
     """
 
     def on_start(self, state: Any) -> None:
@@ -171,17 +170,17 @@ class SearchObserver:
         """See a solution that is better than all before it."""
 
     def on_settled(self, population: Population) -> None:
-        """See a population that has found what it can, before another one takes its place."""
+        """See a population that has converged, before the next one begins."""
 
     def on_round(self, state: Any, is_last: bool) -> None:
-        """See the state at a time when it can be stored.
+        """See the state whenever it is complete and can be stored.
 
-        So it can between two rounds of solutions, and at the end of a search (``is_last``) that no
-        error has ended.
+        That is between two rounds of solutions, and at the end of a search (``is_last``) unless an
+        error ended it.
         """
 
     def on_end(self) -> None:
-        """Tidy up. The search has ended, by whatever reason or error."""
+        """Release resources. The search has ended, by a stopping criterion or by an error."""
 
     def __call__(self, record: OffspringRecord) -> object:
         """Be an observer like a function."""

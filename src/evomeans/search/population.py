@@ -294,7 +294,7 @@ class Population:
 
     @property
     def is_settled(self) -> bool:
-        """Whether it has found what it can."""
+        """Whether the population has converged."""
         patience = self.rules.patience
         wait = patience.after(self.last_improvement, self.n_agreeing)
         if self.sample_size:
@@ -364,15 +364,14 @@ class Population:
         return self.leader is not None and self.leader.inertia <= limit
 
     def agrees_with(self, other: Population) -> bool:
-        """Whether both leaders are as good as each other."""
+        """Whether both leaders are equally good, up to the tolerance."""
         assert self.leader is not None
         return other.has_reached(self.leader) and other.is_reached_by(self.leader)
 
     def frozen(self) -> Population:
-        """Return it as it is set aside.
+        """Return a frozen copy of a population that has converged.
 
-        Its members are without what engines remember of them, which would take the place of the
-        living.
+        Its members have no handles, which would occupy memory that live solutions need.
         """
         return replace(self, members=tuple(replace(one, handle=None) for one in self.members))
 

@@ -94,8 +94,8 @@ class SearchState:
     n_offspring: int = 0
     # How far apart centres are (plan.measure_spacing); zero until a solution is finished.
     spacing: float = 0.0
-    # Offspring that were given up because they would have been worse than all survivors. They count
-    # as made, and that is all that becomes of them.
+    # Offspring that were abandoned because they would have been worse than all survivors. They only
+    # count as made.
     n_given_up: int = 0
     # Offspring of the searches on samples that populations began with. They do not count as made.
     n_on_samples: int = 0
@@ -116,7 +116,7 @@ class SearchState:
 
     @property
     def n_made(self) -> int:
-        """Solutions that have been made, founders and those given up included."""
+        """Solutions that have been made, founders and abandoned ones included."""
         return len(self.history) + self.n_given_up
 
     def agreement(self, is_settled: bool) -> tuple[int, bool]:
@@ -124,8 +124,8 @@ class SearchState:
 
         The starts are populations; or, of one with several founders that came there, each of these,
         if its offspring have found nothing lower. A population that was combined from others counts
-        only once it has settled (``is_settled``), or improved on what it inherited. It has found
-        the best again if one that has settled had found it before.
+        only once it has converged (``is_settled``), or improved on what it inherited. It has found
+        the best again if one that has converged had found it before.
         """
         population, best = self.population, self.best
         assert best is not None

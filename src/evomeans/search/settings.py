@@ -97,7 +97,7 @@ class BreedingPolicy:
     lag: int = 1
 
     def check_breeding(self) -> None:
-        """Refuse what cannot be."""
+        """Raise an error if these settings are invalid."""
         if not all(isinstance(one, Crossing) for one in self.crossovers):
             raise TypeError("crossovers must be a tuple of Crossing(crossover).")
         _require(self.lag >= 1, "lag", self.lag, "at least 1")
@@ -166,7 +166,7 @@ class NoisePolicy:
     noisy_patience: float = 0.3
 
     def check_noise(self) -> None:
-        """Refuse what cannot be."""
+        """Raise an error if these settings are invalid."""
         factor = self.noisy_patience
         _require(0.0 < factor <= 1.0, "noisy_patience", factor, "between 0 and 1")
         _require(self.noisy_founders >= 1, "noisy_founders", self.noisy_founders, "at least 1")
@@ -174,7 +174,7 @@ class NoisePolicy:
 
 @dataclass(frozen=True, kw_only=True)
 class PatiencePolicy:
-    """When populations have found what they can, and how many have to agree.
+    """When populations have converged, and how many have to agree.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ class PatiencePolicy:
     agreement: int = 1
 
     def check_patience(self) -> None:
-        """Refuse what cannot be."""
+        """Raise an error if these settings are invalid."""
         _require(self.patience >= 1, "patience", self.patience, "at least 1")
         _require(self.tolerance >= 0.0, "tolerance", self.tolerance, "at least 0")
         _require(self.agreement >= 1, "agreement", self.agreement, "at least 1")

@@ -247,7 +247,7 @@ class SearchResult:
         Whether time was up before the first run of K-means had ended. The best solution is where
         it had come to then, and not a fixed point.
     n_given_up : int
-        Of the offspring, those that were given up because they would have been worse than all
+        Of the offspring, those that were abandoned because they would have been worse than all
         survivors.
     n_on_samples : int
         Offspring of searches on samples, which are not among the others.

@@ -62,7 +62,7 @@ LARGEST: dict[str, float] = {"int": LARGEST_COUNT, "float": 1e308}
 
 
 class ArchiveError(ValueError):
-    """An archive that cannot be read; the text continues "it …"."""
+    """Raised for an archive that cannot be read; the text continues "it …"."""
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ COUNTS = ("n_clusters", "n_samples", "n_features")
 
 
 class CertificateFileError(ValueError):
-    """A file that :func:`load_certificate` refuses: damaged, or of another format."""
+    """Raised by :func:`load_certificate` for a file that is damaged, or of another format."""
 
 
 def save_certificate(certificate: Certificate, path: str | os.PathLike[str]) -> None:

@@ -34,7 +34,7 @@ State = TypeVar("State", SearchState, PathState)
 
 
 class CheckpointError(ValueError):
-    """A checkpoint that cannot be continued: of another problem, damaged, or of another format."""
+    """Raised for a checkpoint that is damaged, or of another problem or format."""
 
 
 class StateFile(SearchObserver, ABC, Generic[State]):
