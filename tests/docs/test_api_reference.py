@@ -56,15 +56,20 @@ def test_names_that_docstrings_refer_to_exist() -> None:
 
 
 def exists(name: str) -> bool:
-    """Tell whether a dotted name leads to a module, something in it, or a field of a class."""
+    """Tell whether a dotted name leads to a module, something in it, or a field of a class.
+
+    A module that is named itself is not imported: those of the GPU engine need PyTorch.
+    """
     parts = name.split(".")
     for i in range(len(parts), 0, -1):
         try:
-            found = importlib.import_module(".".join(parts[:i]))
-        except ModuleNotFoundError as error:
-            if not error.name.startswith("evomeans"):  # PyTorch, for one
-                return importlib.util.find_spec(".".join(parts[:i])) is not None
+            if importlib.util.find_spec(".".join(parts[:i])) is None:
+                continue
+        except ModuleNotFoundError:
             continue
+        if i == len(parts):
+            return True
+        found = importlib.import_module(".".join(parts[:i]))
         for part in parts[i:]:
             if not hasattr(found, part):
                 return part in getattr(found, "__dataclass_fields__", {})
