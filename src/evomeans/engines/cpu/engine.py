@@ -338,9 +338,10 @@ class CpuEngine(Abandonable, BaseEngine):
             compared = rows, frame_for(rows, None, n_jobs)
         shared = X, self.weights, self.frame
         seeds = sum_up(*shared, k, rng, n_jobs, self.check_abandoned, compared)
-        if len(seeds.points) < k:
+        if (n_points := len(seeds.points)) < k:
             # The samples have hardly more different rows than there are clusters.
-            return self.rows(self._draw.distinct_rows(trials[:, 0]))
+            others = self.rows(self._draw.distinct_rows(trials[n_points:, 0]))
+            return np.concatenate([seeds.points, others])
         points = self.frame.decode(seeds.points).astype(self.dtype)
         self._points = CpuEngine(points, seeds.weights, n_jobs=n_jobs, frame=self.frame)
         try:

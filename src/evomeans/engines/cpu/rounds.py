@@ -11,6 +11,7 @@ third of the time that K-means takes from here, but K-means from there ends 0.5 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -26,9 +27,11 @@ from evomeans.typing import FloatArray, Labels
 
 # Samples drawn for each cluster in all rounds together. With 20,000 sentence embeddings and 1,000
 # clusters, K-means ends as low as after greedy k-means++, in a third of the time; four for each
-# cluster lead 0.5 % lower and take twice as long. One to four rounds are equally good there; the
-# more there are, the less samples far out matter.
+# cluster lead 0.5 % lower and take twice as long. One to four rounds are equally good there.
 PER_CLUSTER, ROUNDS = 2, 3
+# Samples far out take all places of a round. As long as the last round has divided the sum of
+# squared distances by this, another one follows; but no more than these in all.
+LARGE_GAIN, LAST_ROUND = 10.0, 12
 # Products after which to look whether the result is still wanted.
 AT_ONCE = 2**32
 # Centres near its own with which a sample is compared, how many steps of this kind follow at most,
@@ -85,23 +88,23 @@ def sum_up(
     .. [1] Bahmani, B. et al. (2012). "Scalable k-means++". PVLDB 5, 622-633.
     """
     rows, own_frame = (X, frame) if compared is None else compared
-    chances = np.ones(len(X)) if weights is None else weights
+    # So scaled that no product overflows.
+    own = np.ones(len(X)) if weights is None else weights / weights.max()
+    chances, cost, before = own, math.inf, math.inf
     closest, labels = np.full(len(X), np.inf), np.zeros(len(X), np.int32)
     drawn: list[NDArray[np.intp]] = []
     n_drawn = 0
-    for nth in range(ROUNDS + 1):
-        wanted = PER_CLUSTER * n_clusters / ROUNDS if nth else 1.0
-        total = chances.sum()
-        if not total > 0.0:
+    for nth in range(LAST_ROUND + 1):
+        if not chances.any() or (nth > ROUNDS and cost * LARGE_GAIN > before):
             break
-        new = np.flatnonzero(rng.random(len(X)) * total < wanted * chances)
-        drawn.append(new if len(new) else np.flatnonzero(chances)[:1])
+        drawn.append(draw(chances, -(-PER_CLUSTER * n_clusters // ROUNDS) if nth else 1, rng))
         points = own_frame.encode(rows[drawn[-1]]).astype(np.float64)
         found, squares = closest_points(rows, own_frame, points, n_jobs, check)
         is_nearer = squares < closest
         labels[is_nearer] = found[is_nearer] + n_drawn
         closest[is_nearer] = squares[is_nearer]
-        chances = closest if weights is None else weights * closest
+        chances = own * closest
+        before, cost = cost, float(chances.sum())
         n_drawn += len(drawn[-1])
     points = frame.encode(X[np.concatenate(drawn)]).astype(np.float64)
     means = cluster_means(X, weights, frame, labels, points)
@@ -109,6 +112,22 @@ def sum_up(
     is_used = totals > 0.0
     numbers = np.cumsum(is_used, dtype=np.int32) - 1
     return Seeds(means[is_used], totals[is_used], np.maximum(numbers, 0)[labels])
+
+
+def draw(chances: FloatArray, count: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Draw so many different samples, one after the other, by their chances [1]_.
+
+    They are fewer if no others have a chance.
+
+    References
+    ----------
+    .. [1] Efraimidis, P. S. and Spirakis, P. G. (2006). "Weighted random sampling with a
+       reservoir". Information Processing Letters 97, 181-185.
+    """
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        turns = rng.standard_exponential(len(chances)) / chances
+    first = np.argpartition(turns, count - 1)[:count]
+    return np.sort(first[chances[first] > 0.0])
 
 
 def closest_points(
