@@ -77,6 +77,27 @@ def test_swaps_of_the_cpu_engine_lead_to_lower_ends(monkeypatch):
     assert ends[1] < 0.995 * ends[0]
 
 
+@pytest.mark.parametrize("large", [spherical.LARGE, 0])
+def test_descents_with_fewer_samples_than_clusters_end(large, monkeypatch):
+    """Rounding moves a sample that is alone to a cluster that is empty, and back for ever."""
+    monkeypatch.setattr(spherical, "LARGE", large)
+    X, weights = np.random.default_rng(0).normal(size=(300, 20)), np.zeros(300)
+    weights[:5] = 1.0
+    engine = SphericalEngine(X, weights)
+    (found,) = engine.refine([Order(engine.seed(np.random.default_rng(0).random((8, 3))))])
+    assert found.inertia == 0.0
+    assert found.n_iter < 100
+
+
+def test_equal_directions_cost_nothing_in_matrix_products_either(monkeypatch):
+    """The search ends there: nothing is better."""
+    monkeypatch.setattr("evomeans.engines.base.LONG", 0)
+    X = directions(7, 20)[np.arange(700) % 7] * np.linspace(0.1, 1.0, 700)[:, None]
+    labels, inertia = SphericalEngine(X, None).assign(unit_rows(X[:7]))
+    assert_array_equal(labels, np.arange(700) % 7)
+    assert inertia == 0.0
+
+
 def test_next_to_no_time_is_enough_for_centres_of_length_one():
     X = directions(3000, 40)
     with pytest.warns(ConvergenceWarning, match=r"max_time=0\.001 was up"):

@@ -314,8 +314,8 @@ class SphericalEngine(ModelEngine):
             for block in self.blocks(units.shape[1]):
                 cosines = self.samples[block] @ units
                 closest = cosines.argmax(axis=1)
-                # Rounding must not make it negative.
-                costs[block] = np.maximum(0.0, 1.0 - cosines[np.arange(len(closest)), closest])
+                cost = 1.0 - cosines[np.arange(len(closest)), closest]
+                costs[block] = np.where(cost > ROUNDING, cost, 0.0)
                 changed += int(np.count_nonzero(labels[block] != closest))
                 labels[block] = closest
         return changed
@@ -371,7 +371,7 @@ class SphericalEngine(ModelEngine):
         sums, norms, products = np.empty_like(units), np.empty(k), np.empty(k)
         labels = np.full(self.n_samples, -1, np.int64)
         best, kept = np.inf, units
-        n_iter = 0
+        n_iter, moved = 0, 0
         for _ in range(MOST_ROUNDS):
             self.reach(units.T)
             labels, costs, changed = self._closest(units, labels)
@@ -380,13 +380,16 @@ class SphericalEngine(ModelEngine):
             if objective >= best * IMPROVED and not changed:
                 break
             is_lower = objective < best * IMPROVED
-            if is_lower and is_hopeless(best, objective, goal):
+            # What moves have gained is rounding, or what is gained is too little.
+            if is_hopeless(best, objective, goal) if is_lower else moved:
                 break
+            moved = 0
             best, kept = min(objective, best), units
             add_up(self.data, labels, sums, norms)
             # Only moves fill clusters that are empty.
             if (single_moves or not norms.all()) and (not is_lower or not changed):
-                if not self._move(labels, sums, norms, products):
+                moved = self._move(labels, sums, norms, products)
+                if not moved:
                     break
                 # What is added up move by move drifts by rounding.
                 add_up(self.data, labels, sums, norms)
