@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import sys
+import zipfile
 from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,7 @@ def setup(app: Sphinx) -> None:
     """Let numpydoc go first, whose sections the names must not spoil, and the gallery."""
     app.connect("autodoc-process-docstring", mark_plain_names, priority=900)
     app.connect("builder-inited", crop_thumbnails, priority=900)
+    app.connect("builder-inited", complete_downloads, priority=900)
 
 
 # Gallery -------------------------------------------------------------------------------------
@@ -130,6 +132,17 @@ def crop_thumbnails(app: Sphinx) -> None:
 
 WIDTH, HEIGHT = 400, 280
 """Of a thumbnail."""
+
+
+def complete_downloads(app: Sphinx) -> None:
+    """Put the data that an example reads into the archive that its page offers."""
+    for data in Path(app.srcdir, "gallery").glob("*/*.npz"):
+        for script in data.parent.glob("*.py"):
+            if data.name in script.read_text(encoding="utf-8"):
+                with zipfile.ZipFile(script.with_suffix(".zip"), "a") as archive:
+                    if data.name not in archive.namelist():
+                        archive.write(data, data.name)
+
 
 sphinx_gallery_conf = {
     "examples_dirs": str(HERE.parent / "examples" / "gallery"),

@@ -7,6 +7,8 @@ A search ends with a very good clustering; a proof ends with certainty.
 meets the inertia, the clustering is optimal.
 """
 
+from textwrap import fill
+
 import numpy as np
 from matplotlib import pyplot as plt
 from sklearn.cluster import KMeans
@@ -16,7 +18,7 @@ from evomeans import HGMeans
 
 X = load_iris().data
 model = HGMeans(3, random_state=0).fit(X)
-print(model.certify(X))
+print(fill(str(model.certify(X)), 78))
 
 # %%
 # The certificate also puts other methods on an absolute scale. Here are 100 single runs of KMeans

@@ -20,7 +20,7 @@ from evomeans import HGMeansPath, plotting
 wines = load_wine(as_frame=True).data.rename(
     columns={"od280/od315_of_diluted_wines": "od280/od315"}
 )
-wines.describe().loc[["mean", "std"]].round(2)
+wines.describe().loc[["mean", "std"]].T.round(2)
 
 # %%
 # The columns have different units, so they are standardised first. The path finds the best

@@ -22,7 +22,7 @@ N_TOPICS, SEEDS = 30, range(4)
 # %%
 # The sentences are the first ones of the documentation of 1,580 functions and classes of NumPy,
 # SciPy and scikit-learn. The model all-MiniLM-L6-v2 has made 384 features of each, stored as small
-# integers (:download:`functions.npz <functions.npz>`, to be kept next to this program or notebook).
+# integers (:download:`functions.npz <functions.npz>`, also in the archive at the end of this page).
 # Rows get length one. Then plain k-means is as good as the cosine, and much faster.
 
 stored = np.load("functions.npz")

@@ -320,7 +320,7 @@ class SearchOptions(SharedSearchOptions):
     """Solutions to begin with, and beyond which the population is cut down (20)."""
 
     subsample: Subsample | None = None
-    """Rows of the sample on which the search of a large table begins, or all (auto)."""
+    """Rows of the subsample on which the search of a large table begins, or all (auto)."""
 
 
 @Parameter(name="*", group=SEARCH)

@@ -41,11 +41,11 @@ DRAWING = 0.3
 SHARE_OF_TIME = 0.25
 # Share of the time left that the refinement on each larger sample may take.
 REFINING = 0.5
-# Patience of a search on a sample, relative to the longest patience: minimum.
+# Least patience of a search on a sample, relative to the longest patience.
 LEAST_PATIENCE = 1 / 3
-# The same: maximum.
+# Most patience of a search on a sample, likewise.
 MOST_PATIENCE = 5.0
-# The same: maximum where all rows are searched in rounds of many offspring.
+# The same where all rows are searched in rounds of many offspring.
 MOST_BEFORE_ROUNDS = 20.0
 # A search on a sample also ends when it has worked as much as this many iterations on all rows
 # without a significant improvement, and its population is alike.

@@ -160,9 +160,9 @@ class SearchState:
     def settle(self) -> None:
         """Set the population aside, and combine it with another one of its rank or begin a new one.
 
-        Two that agree are not combined: they would have nothing to give to each other. Nor is one
-        that has found the best again; it is evidence. Another one that agrees with an equal, but
-        not on the best, is forgotten: it is neither.
+        Two that agree are not combined, because neither has anything that the other lacks. A
+        population that has found the best again is kept as evidence. One that agrees with another
+        of its rank on a worse solution is dropped.
         """
         assert self.best is not None
         _, has_found_again = self.agreement(is_settled=True)

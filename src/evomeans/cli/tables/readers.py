@@ -128,7 +128,7 @@ def unreadable(name: str, file_format: str, error: Exception, advice: str = "") 
 
 
 def open_source(name: str, file_format: str | None = None) -> Source:
-    """Find a table, and its format by how the content begins, then by the suffix."""
+    """Find a table, and detect its format from the content, then from the suffix."""
     path: Path | None = None
     member, suffix = None, ""
     if name == STANDARD_INPUT:
