@@ -1,4 +1,4 @@
-"""What a newcomer waits for: the first fit ever, and the first fit of later processes.
+"""Time until the first fit has ended: of the first process ever, and of later ones.
 
 Run with ``python -m lab first_use``, or name some cases; ``--against REV`` measures another
 version as well. Every number is from a process of its own, with a copy of the package as pip would

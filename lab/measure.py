@@ -1,4 +1,4 @@
-"""What the benchmarks share: clocks, the yardstick, data, tables and files of results."""
+"""Clocks, the yardstick, data, tables and files of results, which the benchmarks share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an offspring costs and where its time goes; whole runs compared with the authors' program.
+"""Cost of an offspring by its parts; whole runs compared with the authors' program.
 
 Run with ``python -m lab speed`` (a few minutes), with problems of your own as in
 ``python -m lab speed letters:50 skin:10``, or with ``--full``: all problems of the authors'

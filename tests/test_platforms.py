@@ -1,4 +1,4 @@
-"""What differs on Windows and macOS, simulated where we are."""
+"""Differences on Windows and macOS, simulated on this system."""
 
 from __future__ import annotations
 

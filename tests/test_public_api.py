@@ -1,4 +1,4 @@
-"""What `import evomeans` offers, and what it costs."""
+"""The names that `import evomeans` offers, and the time it takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a history shows in a notebook."""
+"""The picture of a history in a notebook."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all baselines share: scikit-learn's interface around a search."""
+"""The interface of scikit-learn around a search, which all baselines share."""
 
 from __future__ import annotations
 

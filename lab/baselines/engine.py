@@ -1,4 +1,4 @@
-"""What the baselines ask of an engine."""
+"""The operations of an engine that only baselines need."""
 
 from __future__ import annotations
 

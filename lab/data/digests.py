@@ -1,4 +1,4 @@
-"""What the samples of the data sets are, to be recognised in any order and from any source."""
+"""Digests of the data sets, to recognise their samples in any order and from any source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can go wrong with data, and how a program ends then."""
+"""Errors of data sets, and how a program ends with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a data set: where its files are, how they are cleaned, how it is recognised."""
+"""Records of data sets: where their files are, how they are cleaned and recognised."""
 
 from __future__ import annotations
 

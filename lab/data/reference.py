@@ -1,4 +1,4 @@
-"""What the authors' own program reached, for comparisons of depth and time."""
+"""Inertias and times of the authors' own program, for comparisons."""
 
 from __future__ import annotations
 

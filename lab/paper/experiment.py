@@ -1,4 +1,4 @@
-"""What an experiment is: a plan of tasks, the rows that a task gives, and a page about the rows."""
+"""Experiments: a plan of tasks, the rows that a task gives, and a page about the rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the paper prints: its Tables 2 to 9, as CSV files beside this module.
+"""Tables 2 to 9 as printed in the paper, in CSV files next to this module.
 
 Times are in seconds of one thread of an Intel Xeon X5675 at 3.07 GHz; those of other authors were
 scaled to it by the paper. Gaps are in percent of the best value known before the paper.

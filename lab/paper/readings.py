@@ -1,4 +1,4 @@
-"""What each reading of the paper costs or gains: each run to convergence, on the same problems.
+"""Costs and gains of each reading of the paper, run to convergence on the same problems.
 
 docs/laboratory/reading-the-paper.md lists them.
 """

@@ -1,4 +1,4 @@
-"""What runs say of themselves is counted, and drawn, as it was."""
+"""Rediscoveries of runs are counted and drawn as they were."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``python -m lab house`` counts, on a package of three small modules."""
+"""The counts of ``python -m lab house``, on a package of three small modules."""
 
 from __future__ import annotations
 

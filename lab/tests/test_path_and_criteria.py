@@ -1,4 +1,4 @@
-"""What the benchmarks of the path and of criteria print follows from their rows."""
+"""The tables of the benchmarks of paths and criteria follow from their rows."""
 
 from __future__ import annotations
 

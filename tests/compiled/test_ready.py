@@ -1,4 +1,4 @@
-"""What a fit needs is compiled before it begins, by several processes, and only once."""
+"""Kernels that a fit needs are compiled before it begins, by several processes, and only once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every engine owes the search: the same properties, and the reference engine's answers."""
+"""Every engine has the same properties, and gives the answers of the reference engine."""
 
 from __future__ import annotations
 

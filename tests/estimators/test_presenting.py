@@ -1,4 +1,4 @@
-"""What fitted estimators show in notebooks, and the report in one call."""
+"""The cards of fitted estimators in notebooks, and the report in one call."""
 
 from __future__ import annotations
 

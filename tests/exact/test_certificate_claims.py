@@ -1,4 +1,4 @@
-"""What verify refuses: every claim of a certificate that is not true, and unusable samples."""
+"""``verify`` refuses every claim of a certificate that is not true, and unusable samples."""
 
 from __future__ import annotations
 

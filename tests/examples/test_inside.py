@@ -1,4 +1,4 @@
-"""What the gallery shows of the inside of a search works as it says, in few lines."""
+"""Examples of the inside of a search work as they say, in few lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the plots of a path show, as numbers and on the axes."""
+"""The plots of a path, as numbers and on the axes."""
 
 from __future__ import annotations
 

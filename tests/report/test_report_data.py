@@ -1,4 +1,4 @@
-"""What a report shows is true and plain JSON; broken data gives one clear error."""
+"""The data of a report is true and plain JSON; broken data gives one clear error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What observers see and may say."""
+"""Observers see every solution, and may end the search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What settings and strategies lay down, and which of them are refused."""
+"""Settings and strategies, and which of them are refused."""
 
 from __future__ import annotations
 

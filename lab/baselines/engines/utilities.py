@@ -1,4 +1,4 @@
-"""What centres are responsible for, from the two closest of every sample."""
+"""Utilities and errors of centres, from the two closest ones of every sample."""
 
 from __future__ import annotations
 

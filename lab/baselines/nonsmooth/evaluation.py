@@ -1,4 +1,4 @@
-"""What nonsmooth optimisers ask of a function, and how they are run.
+"""Functions that nonsmooth optimisers minimise, and how these are run.
 
 An optimiser is a generator: it yields the points at which it wants the function and receives an
 :class:`Evaluation` for each. It never calls the function itself, so one loop can run many

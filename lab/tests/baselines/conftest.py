@@ -1,4 +1,4 @@
-"""What the tests of the baselines share."""
+"""Fixtures of the tests of the baselines."""
 
 from __future__ import annotations
 

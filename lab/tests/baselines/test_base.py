@@ -1,4 +1,4 @@
-"""What all baselines have in common, around their searches."""
+"""The interface that all baselines have in common."""
 
 from __future__ import annotations
 

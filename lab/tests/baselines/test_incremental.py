@@ -1,4 +1,4 @@
-"""What the methods that add one centre at a time have in common."""
+"""Common properties of the methods that add one centre at a time."""
 
 from __future__ import annotations
 

@@ -376,7 +376,7 @@ class CentersMixin(ReportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     @property
     def _n_features_out(self) -> int:
-        """What get_feature_names_out counts up to."""
+        """The number of names that get_feature_names_out returns."""
         return len(self._centers)
 
     def __sklearn_tags__(self) -> Any:

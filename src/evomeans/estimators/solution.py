@@ -213,7 +213,7 @@ def _is_as_deep(
 
 @dataclass(frozen=True)
 class Task:
-    """What a model makes of samples: an engine to search with, and an answer to keep."""
+    """A problem that a model poses: an engine to search with, and an answer to keep."""
 
     # Returns the engine.
     open_engine: Callable[[], Engine]

@@ -47,7 +47,7 @@ VALUES_FOR_THREADS = 2**24
 
 @dataclass(frozen=True)
 class Features:
-    """What scikit-learn wants remembered of the columns of ``X``."""
+    """The number and the names of columns, which scikit-learn wants remembered."""
 
     # Number of columns.
     count: int

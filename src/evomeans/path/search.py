@@ -183,7 +183,7 @@ FEW_CLUSTERS = 8
 
 @dataclass(frozen=True)
 class PathOutcome:
-    """What a step brought: solutions, best first, and how many were made."""
+    """The outcome of a step: solutions, best first, and how many were made."""
 
     solutions: Sequence[Individual]
     n_solutions: int

@@ -148,7 +148,7 @@ MOST_KEPT, MOST_OF_A_POPULATION = 8, 4
 
 
 class Kind(StrEnum):
-    """What a step of the path does for a number of clusters."""
+    """The kinds of steps of a path."""
 
     MEAN = "mean"
     UP = "up"
@@ -173,7 +173,7 @@ class Step:
 
 @dataclass
 class Entry:
-    """What is known of one number of clusters."""
+    """The solutions for one number of clusters, and the evidence for them."""
 
     # The best solutions of all populations, best first.
     members: list[Individual] = field(default_factory=list)
@@ -215,7 +215,7 @@ def without_handle(solution: Individual) -> Individual:
 
 @dataclass
 class PathState:
-    """What the search works on, and all that it needs to continue to the same result."""
+    """The state of the search: all that it needs to continue to the same result."""
 
     # The numbers of clusters, ascending; 1 is always among them.
     ks: list[int]

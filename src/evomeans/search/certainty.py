@@ -34,7 +34,7 @@ SOON = 0.03
 
 
 class SearchEvidence(NamedTuple):
-    """What a search has seen of its best solution.
+    """The evidence of a search for its best solution.
 
     * ``n_starts``: independent starts that came to it, at least 1. They are populations that were
       begun anew; or founders, if several of a population came there by themselves.

@@ -55,7 +55,7 @@ class Child(NamedTuple):
 
 @dataclass(frozen=True)
 class Breeding:
-    """What a crossover may use besides the two parents.
+    """Random numbers and the engine, for crossovers.
 
     Parameters
     ----------

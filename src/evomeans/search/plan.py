@@ -47,7 +47,7 @@ local_search = cache(LocalSearch)
 
 
 class Facts(NamedTuple):
-    """What a plan depends on besides the settings: an engine and its samples."""
+    """The properties of an engine and its samples that a plan depends on."""
 
     abilities: frozenset[Ability]
     n_samples: int
@@ -74,7 +74,7 @@ class Facts(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """What a population works with."""
+    """The operators, rules and patience of a population."""
 
     # Where founders begin; they take turns.
     founding: tuple[Founding, ...]

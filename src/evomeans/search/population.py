@@ -200,7 +200,7 @@ def spread(population: Sequence[Individual]) -> tuple[float, float, float, int]:
 
 @dataclass(frozen=True)
 class Patience:
-    """How many offspring in a row may fail before a population has found what it can."""
+    """How many offspring in a row may fail before a population has converged."""
 
     # At most.
     longest: int

@@ -66,7 +66,7 @@ class Bounds:
 
 @dataclass
 class SearchState:
-    """What the search works on, and all that it needs to continue to the same result.
+    """The state of the search: all that it needs to continue to the same result.
 
     A checkpoint stores the fields one by one, by their types, so that a new field is one edit.
     """

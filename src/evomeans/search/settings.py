@@ -105,7 +105,7 @@ class BreedingPolicy:
 
 @dataclass(frozen=True, kw_only=True)
 class LocalSearchPolicy:
-    """What follows K-means, and where.
+    """Local search after K-means, and where it is used.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ class LocalSearchPolicy:
 
 @dataclass(frozen=True, kw_only=True)
 class NoisePolicy:
-    """What is different where clusters are noisy.
+    """Settings for noisy clusters.
 
     The distances within such clusters are larger than those between. There a K-means run is long
     and ends far from the best, but swaps and merging find it from a few of them. So populations are
@@ -241,7 +241,7 @@ class Strategy(
 
     @property
     def identity(self) -> str:
-        """What a checkpoint compares: the name, and of one that is not built in all settings."""
+        """The name, and all settings if it is not built in; checkpoints compare it."""
         if STRATEGIES.get(self.name) == self:
             return self.name
         settings = {one.name: getattr(self, one.name) for one in fields(self)}

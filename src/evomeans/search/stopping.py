@@ -84,7 +84,7 @@ FEW_SOLUTIONS, GRACE = 3, 0.1
 
 
 class Progress(NamedTuple):
-    """What stopping criteria look at."""
+    """The progress of a search, which stopping criteria look at."""
 
     # Made so far.
     offspring: int

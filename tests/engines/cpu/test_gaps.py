@@ -1,4 +1,4 @@
-"""What a state says of the samples is true after every refinement, whatever came before."""
+"""A state describes the samples correctly after every refinement, whatever came before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the engine remembers is bounded, and never decides anything."""
+"""The memory of the engine is bounded, and never changes a result."""
 
 from __future__ import annotations
 

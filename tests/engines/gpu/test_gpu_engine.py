@@ -1,4 +1,4 @@
-"""What is particular to the GPU engine: batches, memory, and the same bits whatever happens."""
+"""Properties of the GPU engine alone: batches, memory, and the same bits whatever happens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What centres are responsible for, and what it would cost to lose them."""
+"""The errors of centres, and the cost of losing them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one more centre would bring: every engine against brute force over all pairs."""
+"""Gains of one more centre: every engine against brute force over all pairs."""
 
 from __future__ import annotations
 
