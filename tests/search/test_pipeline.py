@@ -241,3 +241,25 @@ def test_an_engine_is_used_by_one_thread_at_a_time(monkeypatch) -> None:
         while not (made := list(making.refined())):
             pass
         assert made[0][1].inertia == 1.0
+
+
+def test_what_is_placed_in_a_hurry_when_time_is_up_is_placed_again() -> None:
+    """Else a search that continues would make another solution than one that was not stopped."""
+    begun = threading.Event()
+
+    def place(orders, worker):
+        begun.set()
+        while worker is not engine and not worker.is_abandoned:
+            time.sleep(0.001)
+        where = np.full((2, 1), float(worker.is_abandoned))
+        return [order.placed(where, "made") for order in orders]
+
+    engine = CpuEngine(np.random.default_rng(0).normal(size=(40_000, 1)), n_jobs=2)
+    timing = Timing(engine, 2, None, ScriptedClock(), 0.0, DeferredInterrupt())
+    with Workers(engine, 2, 2).at_work() as workers:
+        making = Pipeline(workers, place, timing)
+        making.begin([Order(parents=None)])
+        assert begun.wait(20.0)
+        making.stopped()
+        (order,) = making.waiting()
+        assert_array_equal(order.centers, np.zeros((2, 1)))

@@ -245,7 +245,10 @@ class Pipeline:
 
     def stopped(self) -> list[Made]:
         """Stop all solutions that are being made, and return them as they are."""
+        unplaced = [one for one, _ in self._rounds if not one.is_placed]
         self._workers.drop()
+        for one in unplaced:
+            one.forget_places()
         outcomes = [task.outcome for _, task in self._rounds if task.outcome is not None]
         return [made for one in outcomes for made in one if not made[1].is_complete]
 
@@ -321,6 +324,10 @@ class Round:
             if self._placed is None:
                 self._placed = self._place(self.orders, engine)
             return self._placed[self.n_taken :]
+
+    def forget_places(self) -> None:
+        """Place the orders again when they are asked for: an engine that is abandoned hurries."""
+        self._placed = None
 
     def run(self, engine: Engine) -> list[Made]:
         """Make and refine them."""
