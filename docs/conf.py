@@ -61,6 +61,7 @@ pygments_style = "default"
 autosummary_generate = True
 autodoc_typehints = "none"  # numpydoc's sections name the types
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"  # HGMeans.fit is fit on the page of HGMeans
 numpydoc_show_class_members = False  # the template of classes lists them
 numpydoc_xref_param_type = False
 

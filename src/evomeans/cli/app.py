@@ -38,8 +38,7 @@ PLAIN = ModelOptions()
 
 app = App(
     name="evomeans",
-    help="K-means clusterings of tables, close to the optimum rather than by luck:\n"
-    "evomeans fit table.csv -k 10 -o run",
+    help="Find near-optimal k-means clusterings of tables:\nevomeans fit table.csv -k 10 -o run",
     help_epilogue=EXIT_CODES,
     help_format="plaintext",
     version=__version__,
@@ -114,7 +113,7 @@ def path(
     keep: RunOptions = KEEP,
     show: Terminal = SHOW,
 ) -> int:
-    """Find the clusters of a table for a whole range of k, and how many there are."""
+    """Find the clusters of a table for a range of k, and suggest how many there are."""
     from evomeans.cli.path import PathCommand
 
     return PathCommand(table, search, read, samples, keep, show, PLAIN).run()
@@ -183,7 +182,7 @@ def certify(
     read: TableOptions = READ,
     show: Terminal = SHOW,
 ) -> int:
-    """Prove that the clustering of a run is optimal, or how far from it at most.
+    """Prove that a run is optimal, or bound its distance from the optimum.
 
     Parameters
     ----------
@@ -237,7 +236,7 @@ def info(*, json: Flag = False) -> int:
 
 @app.command(sort_key=6)
 def warmup(*, jobs: Jobs = -1, show: Terminal = SHOW) -> int:
-    """Compile all kernels for this machine now, not on the first fit: for images and clusters.
+    """Compile all kernels now, for container images and clusters of machines.
 
     Parameters
     ----------

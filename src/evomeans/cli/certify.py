@@ -98,7 +98,7 @@ class CertifiableRun:
 def certify_run(
     folder: Path, name: str, read: TableOptions, proof: ProofOptions, terminal: Terminal
 ) -> int:
-    """Prove how far the clustering of a run can be from the optimum, and keep the proof there."""
+    """Prove a lower bound for the clustering of a run, and keep the proof there."""
     run = CertifiableRun.read(folder, name, read, proof.weights, terminal)
     report = read_json(folder / REPORT_DATA, "") if (folder / REPORT_DATA).exists() else None
     check_writable(folder)

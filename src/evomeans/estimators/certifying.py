@@ -59,7 +59,7 @@ def certify(
     verbose: int = 0,
     progress: Progress | None = None,
 ) -> Certificate:
-    """Prove how far a clustering can be from the optimum at most.
+    """Prove that a clustering is optimal, or bound its distance from the optimum.
 
     The clustering may come from anywhere. What is proven is a lower bound for the inertia of all
     clusterings into as many clusters; if both meet, the clustering is optimal. docs/guide/proof.md

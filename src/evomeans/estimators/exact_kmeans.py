@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False)
 class ExactKMeans(FittedCenters):
-    """K-means clustering with a proof that it is optimal, or how far from it at most.
+    """K-means clustering with a proof of optimality, or a bound on its distance from the optimum.
 
     :class:`HGMeans` finds a clustering, which is nearly always optimal already. Then a lower bound
     for all clusterings is raised, and the problem is split into cases, until the bound meets the

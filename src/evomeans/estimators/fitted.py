@@ -490,7 +490,7 @@ class FittedCenters(
         verbose: int = 0,
         progress: Any = None,
     ) -> Certificate:
-        """Prove how far the clustering of ``X`` can be from the optimum at most.
+        """Prove that the clustering of ``X`` is optimal, or bound its distance from the optimum.
 
         What is proven is about plain k-means, and other models are refused. Under constraints it is
         a lower bound: no clustering has a lower inertia, whether or not it satisfies them. The

@@ -49,7 +49,7 @@ UNFINISHED = (StopReason.INTERRUPTED, StopReason.MAX_TIME, StopReason.OBSERVER)
 
 @dataclass(eq=False, repr=False)
 class HGMeansPath(BaseSearch):
-    """The best k-means clustering for every k of a range, and which k the samples suggest.
+    """The best k-means clustering for every k of a range, and criteria that suggest one of them.
 
     It finds what an :class:`HGMeans` for each k would find, in a fraction of the time, because
     solutions for neighbouring k are reused. One sweep goes up and divides clusters. An independent
