@@ -38,7 +38,7 @@ import evomeans
 from evomeans.exact.cases import Limits
 from evomeans.exact.certify import attempt, prepare
 from evomeans.exact.points import WeightedPoints
-from evomeans.exact.proofs import Method, check_proof
+from evomeans.exact.proofs import Method
 from lab.best_known import best_known, record_proofs
 from lab.data import load
 from lab.measure import mixture, parse_setup, parser_for
@@ -132,7 +132,7 @@ def measure(
         finding = attempt(points, k, known, limits, method=wanted, part_size=part_size)
         seconds = limits.seconds
         began = time.process_time()
-        lower = points.in_data_units(check_proof(points, k, finding.proof))
+        lower = points.in_data_units(finding.proof.lower_bound(points, k))
         checked = time.process_time() - began
     upper = points.in_data_units(points.inertia(finding.labels))
     gap = max(0.0, (upper - lower) / upper)

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from evomeans.exact.cases import InvalidProofError, StepKind
+from evomeans.exact.cases import StepKind
 from evomeans.exact.certificate import Certificate
 from evomeans.exact.cuts import add_cuts
 from evomeans.exact.plane_proof import PlaneProof
 from evomeans.exact.points import WeightedPoints
+from evomeans.exact.proofs import InvalidProofError
 from evomeans.exact.relaxation import Multipliers
 from evomeans.exact.tree import TreeProof
 from evomeans.typing import FloatArray

@@ -48,8 +48,6 @@ def prove(records: Records, k: int, seconds: float) -> None:
         if records.keep(k, found.labels, f"certify, method {found.method}", commit()):
             prove(records, k, seconds)
         return
-    if found.confidence is not None:
-        return
     content = None
     if found.is_optimal:
         found, content = compact(found, X)

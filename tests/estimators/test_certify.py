@@ -12,7 +12,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import evomeans
-from evomeans.exact.cases import InvalidProofError
+from evomeans.exact.proofs import InvalidProofError
 from evomeans.search import StopReason
 from optional import require_torch
 
@@ -267,15 +267,6 @@ def test_parts_go_to_a_dask_cluster(many) -> None:
     ):
         found = evomeans.certify(X, labels, method="parts", n_jobs=2)
     assert found.lower_bound == alone.lower_bound
-
-
-def test_a_sample_of_parts_is_called_statistical(many) -> None:
-    X, labels = many
-    found = evomeans.certify(X, labels, method="parts", sampled_parts=4)
-    assert (found.status, found.confidence) == ("statistical", 0.99)
-    assert "Statistical, not proven" in str(found)
-    with pytest.raises(InvalidProofError, match="statistical"):
-        found.verify(X)
 
 
 def test_exact_kmeans_keeps_the_clustering_where_a_proof_is_useless(monkeypatch) -> None:

@@ -10,9 +10,9 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import evomeans
-from evomeans.exact.cases import InvalidProofError, ProofStep, StepKind
+from evomeans.exact.cases import ProofStep, StepKind
 from evomeans.exact.points import WeightedPoints
-from evomeans.exact.proofs import DirectProof, PartsProof, SeparationProof, check_proof
+from evomeans.exact.proofs import DirectProof, InvalidProofError, PartsProof, SeparationProof
 from evomeans.exact.tree import TreeProof
 
 RNG = np.random.default_rng(0)
@@ -38,18 +38,17 @@ def test_a_person_can_read_it() -> None:
     made = evomeans.Certificate(
         lower_bound=75.0,
         upper_bound=80.0,
-        status="statistical",
+        status="bounded",
         method="parts",
         reason="",
         n_clusters=3,
         n_samples=1500,
         seconds=2.0,
-        confidence=0.99,
         labels=np.zeros(1500, np.int32),
     )
     assert repr(made) == (
-        "Certificate(statistical, confidence 99 %, lower bound 75, inertia 80, gap 6.25 %, "
-        "3 clusters, 1,500 samples, method parts, 2.0 s)"
+        "Certificate(bounded, lower bound 75, inertia 80, gap 6.25 %, 3 clusters, 1,500 samples, "
+        "method parts, 2.0 s)"
     )
     assert repr(replace(made, lower_bound=90.0)).startswith("Certificate(not valid, ")
 
@@ -72,7 +71,6 @@ CLAIMS: list[tuple[dict[str, Any], str]] = [
     ({"n_clusters": 2}, "not within 0 and 1"),
     ({"method": "separation"}, "states the method 'separation'"),
     ({"status": "proven"}, "its status is 'proven'"),
-    ({"confidence": 0.99}, "with a confidence of 0.99"),
 ]
 
 
@@ -164,7 +162,7 @@ def test_a_proof_in_the_plane_refuses_one_column(n: int) -> None:
     found = evomeans.certify(Z, np.arange(n) % 3, method="plane", max_time=0.5)
     points = WeightedPoints.of_samples(Z[:, :1])
     with pytest.raises(InvalidProofError, match="1 features instead of 2"):
-        check_proof(points, 3, found.proof)
+        found.proof.lower_bound(points, 3)
     with pytest.raises(InvalidProofError, match="one for 2 features"):
         found.verify(Z[:, :1])
     with pytest.raises(InvalidProofError):
@@ -200,29 +198,29 @@ def test_fresh_certificates_pass_their_own_verify() -> None:
 def test_a_clustering_that_proves_nothing_about_k_proves_zero() -> None:
     points = WeightedPoints.of_samples(FAR)
     labels = (points.values[:, 0] > 0.2).astype(np.int64)
-    assert check_proof(points, 2, SeparationProof(labels)) > 0
-    assert check_proof(points, 3, SeparationProof(labels)) == 0
-    assert check_proof(points, 2, SeparationProof(2 * labels)) == 0
+    assert SeparationProof(labels).lower_bound(points, 2) > 0
+    assert SeparationProof(labels).lower_bound(points, 3) == 0
+    assert SeparationProof(2 * labels).lower_bound(points, 2) == 0
     for wrong in (labels - 1, labels + 10**12, labels[:-1]):
         with pytest.raises(InvalidProofError):
-            check_proof(points, 2, SeparationProof(wrong))
+            SeparationProof(wrong).lower_bound(points, 2)
 
 
 def test_no_matrix_is_made_for_a_number_that_a_proof_only_states(monkeypatch) -> None:
     """4 GB for a number of clusters; and the like for points and cases."""
     points = WeightedPoints.of_samples(FAR)
     labels = (points.values[:, 0] > 0.2).astype(np.int64)
-    assert check_proof(points, 2**50, SeparationProof(labels)) == 0
+    assert SeparationProof(labels).lower_bound(points, 2**50) == 0
     many = WeightedPoints.of_samples(np.random.default_rng(0).random((50_000, 3)))
     with pytest.raises(InvalidProofError, match="no multipliers for 50000 distinct samples"):
-        check_proof(many, 2, TreeProof(1.0, (ProofStep(StepKind.END),)))
+        TreeProof(1.0, (ProofStep(StepKind.END),)).lower_bound(many, 2)
     split = ProofStep(StepKind.SPLIT, None, (0, 1))
     monkeypatch.setattr("evomeans.exact.cases.MOST_BYTES", 2**20)  # instead of a gigabyte
     some = WeightedPoints.of_samples(np.random.default_rng(0).random((300, 3)))
     with pytest.raises(InvalidProofError, match="more cases than memory should hold"):
-        check_proof(some, 2, TreeProof(1.0, (split,) * 100_000))
+        TreeProof(1.0, (split,) * 100_000).lower_bound(some, 2)
     with pytest.raises(InvalidProofError, match="41 parts of 40 distinct samples"):
-        check_proof(points, 2, PartsProof(np.arange(40), (DirectProof(),) * 41))
+        PartsProof(np.arange(40), (DirectProof(),) * 41).lower_bound(points, 2)
 
 
 def test_multipliers_that_do_not_fit_are_refused(certificate) -> None:

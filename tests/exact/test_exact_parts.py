@@ -1,4 +1,4 @@
-"""Parts: their bounds add up, a sample is called statistical, and the useless is refused."""
+"""Parts: their bounds add up, and the useless is refused."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from proof_problems import solved
 from evomeans.exact import parts as module
 from evomeans.exact.cases import Limits
 from evomeans.exact.certify import attempt
-from evomeans.exact.parts import UselessError, anticlusters, by_parts, count_parts, estimated_bound
+from evomeans.exact.parts import UselessError, anticlusters, by_parts, count_parts
 from evomeans.exact.points import WeightedPoints
-from evomeans.exact.proofs import DirectProof, Method, PartsProof, check_proof
+from evomeans.exact.proofs import DirectProof, Method, PartsProof
 
 
 def problem(n: int, seed: int = 0) -> tuple[WeightedPoints, np.ndarray]:
@@ -43,7 +43,7 @@ def test_without_time_parts_are_dealt_and_not_balanced(monkeypatch) -> None:
     parts = anticlusters(points, labels, 8, Limits(max_time=0.0))
     assert np.bincount(parts).min() >= 48
     found = attempt(points, 2, labels, Limits(max_time=0.0), method=Method.PARTS)
-    assert found.method == Method.SEPARATION
+    assert found.proof.method == Method.SEPARATION
     assert 0.0 <= found.lower <= points.inertia(labels)
 
 
@@ -82,28 +82,7 @@ def test_the_sum_is_below_the_optimum(monkeypatch) -> None:
     found = by_parts(points, 2, whole.labels, Limits(max_time=20))
     assert isinstance(found.proof, PartsProof)
     assert 0.3 * optimum < found.lower <= optimum * (1 + 1e-13)
-    assert check_proof(points, 2, found.proof) == found.lower
-
-
-def test_a_sample_of_parts_is_statistical(monkeypatch) -> None:
-    monkeypatch.setattr(module, "PART_SIZES", (20, 20))
-    points, labels = problem(160)
-    found = by_parts(points, 2, labels, Limits(max_time=30), sampled=4)
-    assert found.confidence == 0.99
-    assert found.lower < points.inertia(labels)
-    everything = by_parts(points, 2, labels, Limits(max_time=30))
-    assert everything.confidence is None
-
-
-def test_the_estimate_covers_what_was_not_sampled() -> None:
-    """In at least 98 of 100 draws, with deficits that are normal."""
-    rng = np.random.default_rng(0)
-    deficits = 1 + 0.1 * rng.normal(size=40)
-    shares = np.full(40, 10.0)
-    truth = float(shares.sum() - deficits.sum())
-    chosen = [rng.permutation(40)[:12] for _ in range(400)]
-    below = [estimated_bound(shares, deficits[one]) <= truth for one in chosen]
-    assert np.mean(below) >= 0.98
+    assert found.proof.lower_bound(points, 2) == found.lower
 
 
 def test_clusters_smaller_than_the_number_of_parts_are_refused(monkeypatch) -> None:
@@ -119,6 +98,5 @@ def test_a_part_without_a_proof_counts_as_nothing() -> None:
     parts = np.arange(12) % 2
     whole = PartsProof(parts, (DirectProof(), None))
     first = points.restricted(np.flatnonzero(parts == 0))
-    assert check_proof(points, 1, whole) == pytest.approx(
-        check_proof(first, 1, DirectProof()), rel=1e-12
-    )
+    expected = DirectProof().lower_bound(first, 1)
+    assert whole.lower_bound(points, 1) == pytest.approx(expected, rel=1e-12)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from proof_problems import SmallProblem, random_problem, solved
 
-from evomeans.exact.cases import InvalidProofError, Limits, ProofStep, StepKind
+from evomeans.exact.cases import Limits, ProofStep, StepKind
 from evomeans.exact.certify import by_cases
 from evomeans.exact.plane_boxes import least_value
 from evomeans.exact.plane_case import MOST_CHOICES, PlaneCase
@@ -20,7 +20,7 @@ from evomeans.exact.plane_master import Master, ProgramSolution
 from evomeans.exact.plane_prices import PriceSearch, evaluate, first_start, proven_bound
 from evomeans.exact.plane_proof import PlaneProof, PlaneTree, groups_together
 from evomeans.exact.points import WeightedPoints
-from evomeans.exact.proofs import Method
+from evomeans.exact.proofs import InvalidProofError, Method
 
 ROUNDING = 1e-13
 

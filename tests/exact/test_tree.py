@@ -9,9 +9,10 @@ from threadpoolctl import threadpool_limits
 
 from evomeans.exact import cluster_line
 from evomeans.exact.admm import ROUND, WIDE_GAP, Iterate, MultiplierSearch
-from evomeans.exact.cases import InvalidProofError, Limits, ProofStep, StepKind
+from evomeans.exact.cases import Limits, ProofStep, StepKind
 from evomeans.exact.points import WeightedPoints, kmeans
 from evomeans.exact.projection import Tools
+from evomeans.exact.proofs import InvalidProofError
 from evomeans.exact.relaxation import Multipliers, Subproblem
 from evomeans.exact.tree import RelaxationTree, TreeProof
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import evomeans
-from evomeans.exact.cases import InvalidProofError
+from evomeans.exact.proofs import InvalidProofError
 from evomeans.storage.certificate_file import VERSION
 from tests.fuzz import running
 from tests.fuzz.certificates import Floats, Problem, Rationals, Rng
@@ -143,7 +143,7 @@ def changed(rng: Rng, path: Path, samples: Samples) -> Samples:
 def claim_of_the_optimum(rng: Rng, path: Path) -> dict[str, Any]:
     """State that the clustering is optimal, in one of the ways that might look consistent."""
     stored, arrays = contents(path)
-    meta = {"status": "optimal", "stop_reason": "proven_optimal", "confidence": None}
+    meta = {"status": "optimal", "stop_reason": "proven_optimal"}
     match rng.integers(4):
         case 0:
             meta["upper_bound"] = stored.get("lower_bound")

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans import Certificate, HGMeans, HGMeansPath, certify
-from evomeans.exact.cases import InvalidProofError
+from evomeans.exact.proofs import InvalidProofError
 from tests.fuzz import running
 
 NAME = "tests.fuzz.certificates"

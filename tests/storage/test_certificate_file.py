@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import evomeans
-from evomeans.exact.cases import InvalidProofError
+from evomeans.exact.proofs import InvalidProofError
 from evomeans.storage.archive import write_archive
 from evomeans.storage.certificate_file import FORMAT, KINDS, VERSION, certificate_to_meta
 from tests.fuzz.tampering import contents, rewrite
@@ -102,7 +102,6 @@ LIES: list[dict[str, Any]] = [
     {"n_samples": 5},
     {"n_samples": 2**50},
     {"n_clusters": 0},
-    {"confidence": 0.99},
     {"n_features": "two"},
     {"constrained": 1},
     {"reason": None},

@@ -131,7 +131,6 @@ def _certified(
                 gap=proof.gap,
                 n_jobs=proof.jobs,
                 method=proof.method,
-                sampled_parts=proof.sampled_parts,
                 progress=display,
             )
         except (ValueError, ImportError) as error:

@@ -218,9 +218,6 @@ class ProofOptions:
     method: ProofMethod = "auto"
     """How to prove it; docs/guide/proof.md explains the methods."""
 
-    sampled_parts: Annotated[Integer | None, Parameter(validator=Number(gte=2))] = None
-    """For large tables: prove this many parts only, for a statistical statement."""
-
     jobs: Jobs | None = None
     """Cases or parts of the proof to work on at a time, -1 for as many as there are cores."""
 

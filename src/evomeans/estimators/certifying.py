@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 from threadpoolctl import threadpool_limits
@@ -53,7 +52,6 @@ def certify(
     n_jobs: int | None = None,
     engine: str = "cpu",
     method: str = "auto",
-    sampled_parts: int | None = None,
     part_size: int | None = None,
     constrained: bool = False,
     verbose: int = 0,
@@ -89,9 +87,6 @@ def certify(
         3,000 distinct samples. The final inequality is always evaluated on the CPU.
     method : {"auto", "direct", "separation", "relaxation", "plane", "parts"}, default="auto"
         How to prove it. "auto" takes what suits the samples.
-    sampled_parts : int, default=None
-        With "parts", prove bounds for this many of them only, and estimate the rest. The
-        certificate is then statistical.
     part_size : int, default=None
         Distinct samples of a part, at most 1,200. Larger parts take longer and lose less. By
         default as many as one core can work on within ``max_time``; give more if there are more
@@ -129,9 +124,8 @@ def certify(
         raise ValueError(f"n_clusters={k} is less than the {count} clusters of the clustering.")
     limit, target = check_limits(max_time, gap)
     n_threads = check_thread_count(1 if n_jobs is None else n_jobs)
-    for name, size in (("sampled_parts", sampled_parts), ("part_size", part_size)):
-        if size is not None:
-            check_int(name, size, at_least=2)
+    if part_size is not None:
+        check_int("part_size", part_size, at_least=2)
     level = check_verbose(verbose)
     printer = ProofDisplay(Printer("certify"), verbose=level) if level else None
     listeners = [one for one in (progress, printer) if one is not None]
@@ -165,11 +159,9 @@ def certify(
         )
     options: dict[str, Any] = {
         "method": None if wanted is None else Method(wanted),
-        "run": parallel_map(n_threads),
         "n_jobs": n_threads,
         "projector": projector_of(engine),
         "most_points": MOST_POINTS_ON_GPU if engine == "gpu" else MOST_POINTS,
-        "sampled_parts": sampled_parts,
         "part_size": part_size,
     }
     with DeferredInterrupt() as interrupt, threadpool_limits(1):
@@ -194,15 +186,6 @@ def projector_of(engine: str) -> Any:
     from evomeans.exact.projection import TorchProjector
 
     return partial(TorchProjector, device=device)
-
-
-def parallel_map(n_jobs: int) -> Any:
-    """Return a function that calls another one many times, up to ``n_jobs`` at a time."""
-
-    def run(function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Any]:
-        return list(Parallel(n_jobs=n_jobs)(delayed(function)(*each) for each in arguments))
-
-    return run
 
 
 def dense_samples(X: Any) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ A proof is a list of steps, in the order in which a reader takes them. A step tr
 * or splits it into two cases: two groups in different clusters, or in the same one ("split").
 
 What a case is, and what multipliers prove about it, is known to `tree` for the relaxation and to
-`plane_proof` for prices in the plane. `CasesProof.lower_bound` is the whole check. It trusts
+`plane_proof` for prices in the plane. `CasesProof` has the whole check. It trusts
 nothing but them; how the steps were found plays no role.
 """
 
@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 
 from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints, outward
 from evomeans.exact.projection import Tools
+from evomeans.exact.proofs import InvalidProofError, Proof
 from evomeans.typing import Integers
 
 LARGEST_CUTOFF = 1e290
@@ -34,10 +35,6 @@ LEAST_IMPROVEMENT = 1e-9
 """Relative; a clustering replaces the known one if it is better by this much."""
 
 Pair = tuple[int, int]
-
-
-class InvalidProofError(ValueError):
-    """A proof that cannot be followed: damaged, or of other samples."""
 
 
 class StepKind(IntEnum):
@@ -61,7 +58,7 @@ class ProofStep:
 
 
 @dataclass(frozen=True)
-class CasesProof(ABC):
+class CasesProof(Proof):
     """A proof that no clustering into k clusters costs less than a bound.
 
     A case is a part of all clusterings, which knows how many ``n_bytes`` it takes. Subclasses say
@@ -98,14 +95,12 @@ class CasesProof(ABC):
     def end(case: Any, known: float) -> float:
         """Return the bound of a case that is not split, infinity if it has no clustering."""
 
-    def lower_bound(self, points: WeightedPoints, k: int) -> float:
-        """Return the bound of the proof in the units of the points, with rounding allowed for."""
+    def _bound(self, points: WeightedPoints, k: int) -> float:
         # Multiples of a larger cutoff would overflow.
         if not 0 <= self.cutoff <= LARGEST_CUTOFF:
             raise InvalidProofError(f"The proof speaks of the impossible inertia {self.cutoff!r}.")
-        # Comparisons with a tiny cutoff might be those of underflow. And exactly k clusters, which
-        # the steps may speak of, need not be optimal for so few points.
-        if self.cutoff < SMALLEST_INERTIA or points.n <= k:
+        # Comparisons with a tiny cutoff might be those of underflow.
+        if self.cutoff < SMALLEST_INERTIA:
             return 0.0
         return outward(points, self._least(self.whole(points, k)))
 
@@ -210,6 +205,7 @@ class Node:
     children: tuple[Node, Node] | None = None
 
 
+@dataclass(eq=False)
 class CaseTree(ABC):
     """A search tree over the clusterings of some points: the lowest bound is split first.
 
@@ -225,23 +221,16 @@ class CaseTree(ABC):
     share_of_gap = 1.0
     """Of the gap that is asked for, the share that the search may leave."""
 
-    def __init__(
-        self,
-        points: WeightedPoints,
-        k: int,
-        cutoff: float,
-        labels: Integers | None,
-        limits: Limits,
-        improving: bool = True,
-        max_nodes: int = 10**9,
-        tools: Tools | None = None,
-    ) -> None:
-        self.points, self.k, self.limits = points, k, limits
-        self.cutoff, self.labels = cutoff, labels
-        self.improving, self.max_nodes = improving, max_nodes
-        self.tools = tools or Tools()
-        self.n_nodes = 0
-        self._better: Integers | None = None
+    points: WeightedPoints
+    k: int
+    cutoff: float
+    labels: Integers | None
+    limits: Limits
+    improving: bool = True
+    max_nodes: int = 10**9
+    tools: Tools = field(default_factory=Tools)
+    n_nodes: int = field(default=0, init=False)
+    _better: Integers | None = field(default=None, init=False)
 
     def prove(self) -> Any:
         """Search until the bound meets the cutoff, time is up, or nothing is left to split."""

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.exact.cases import InvalidProofError, Limits
-from evomeans.exact.plane_proof import PlaneProof
+from evomeans.exact.cases import Limits
 from evomeans.exact.points import (
     UNIT,
     Enclosure,
@@ -22,16 +21,7 @@ from evomeans.exact.points import (
     inertia_of_samples,
     labels_of_samples,
 )
-from evomeans.exact.proofs import (
-    DirectProof,
-    Finding,
-    Method,
-    PartsProof,
-    Proof,
-    SeparationProof,
-    check_proof,
-)
-from evomeans.exact.tree import TreeProof
+from evomeans.exact.proofs import Finding, InvalidProofError, Proof
 from evomeans.typing import FloatArray
 from evomeans.wording import counted, duration_text, number_text, percent_text
 
@@ -39,13 +29,6 @@ OPTIMAL_GAP = 1e-6
 """The largest gap that is called optimal, whatever gap was asked for."""
 TOLERANCE = 1e-9
 """Relative; what a bound may differ by on a machine with another linear algebra library."""
-METHODS: dict[type, Method] = {
-    DirectProof: Method.DIRECT,
-    SeparationProof: Method.SEPARATION,
-    TreeProof: Method.RELAXATION,
-    PlaneProof: Method.PLANE,
-    PartsProof: Method.PARTS,
-}
 
 
 def closes(known: Enclosure, lower: float, gap: float) -> bool:
@@ -107,8 +90,7 @@ def _finite_numbers(values: Any, name: str) -> FloatArray:
     return numbers
 
 
-OPTIMAL, BOUNDED, STATISTICAL = "optimal", "bounded", "statistical"
-STATUSES = (OPTIMAL, BOUNDED, STATISTICAL)
+STATUSES = OPTIMAL, BOUNDED = "optimal", "bounded"
 PROVEN, GAP_REACHED, EXHAUSTED = "proven_optimal", "gap_reached", "exhausted"
 MAX_TIME, INTERRUPTED = "max_time", "interrupted"
 STOP_REASONS = (PROVEN, GAP_REACHED, MAX_TIME, INTERRUPTED, EXHAUSTED)
@@ -124,9 +106,8 @@ class Certificate:
         No clustering of the samples into ``n_clusters`` clusters has a lower inertia.
     upper_bound : float
         Inertia of the best clustering known, about the means of its clusters.
-    status : {"optimal", "bounded", "statistical"}
-        "optimal" if the gap is at most one millionth. "statistical" if the lower bound was
-        estimated from a sample and holds with the ``confidence``; that is not a proof.
+    status : {"optimal", "bounded"}
+        "optimal" if the gap is at most one millionth.
     method : {"direct", "separation", "relaxation", "plane", "parts"}
         How it was proven; docs/guide/proof.md explains them.
     reason : str
@@ -142,8 +123,6 @@ class Certificate:
     stop_reason : {"proven_optimal", "gap_reached", "max_time", "interrupted", "exhausted"}
         Why it ended: "gap_reached" if the gap that was asked for is larger than one millionth, and
         "exhausted" if the method cannot do better.
-    confidence : float, optional
-        Confidence of a statistical bound, such as 0.99.
     labels : ndarray of shape (n_samples,), dtype int32
         The best clustering known.
     improved : bool
@@ -167,7 +146,6 @@ class Certificate:
     n_cuts: int = 0
     seconds: float = 0.0
     stop_reason: str = PROVEN
-    confidence: float | None = None
     improved: bool = False
     n_features: int | None = None
     constrained: bool = False
@@ -195,8 +173,6 @@ class Certificate:
             return f"its status is {self.status!r}, and it ended by {self.stop_reason!r}"
         if self.status == OPTIMAL and not self.gap <= OPTIMAL_GAP + TOLERANCE:
             return f"it states that its clustering is optimal, with a gap of {self.gap!r}"
-        if (self.status == STATISTICAL) != (self.confidence is not None):
-            return f"its status is {self.status!r}, with a confidence of {self.confidence!r}"
         if self.n_clusters < 1 or self.n_samples < 1:
             return f"it states {self.n_clusters!r} clusters of {self.n_samples!r} samples"
         if self.labels is None:
@@ -220,8 +196,6 @@ class Certificate:
             f"method {self.method}",
             duration_text(self.seconds),
         ]
-        if self.confidence is not None:
-            parts.insert(1, f"confidence {percent_text(self.confidence)}")
         return f"Certificate({', '.join(parts)})"
 
     def __str__(self) -> str:
@@ -235,12 +209,6 @@ class Certificate:
             text = (
                 f"Proven optimal to within {percent}: no clustering into {clusters}{anyway} has an "
                 f"inertia below {lower}."
-            )
-        elif self.status == STATISTICAL:
-            share = f"{100 * (self.confidence or 0):g} %"
-            text = (
-                f"Statistical, not proven: with a confidence of {share}, no clustering into "
-                f"{clusters}{anyway} has an inertia below {lower}, {percent} below {upper}."
             )
         else:
             known = "this one" if self.constrained else "the best one known"
@@ -281,10 +249,10 @@ class Certificate:
         ValueError
             If the samples or the weights are not finite real numbers of a matching shape.
         """
-        if self.proof is None or self.status == STATISTICAL:
+        if self.proof is None:
             raise InvalidProofError(
-                "This certificate holds no proof: it is statistical, or was read from a model "
-                "file, which keeps the figures only. save_certificate keeps the proof."
+                "This certificate holds no proof, because it was read from a model file, which "
+                "keeps the figures only. save_certificate keeps the proof."
             )
         if self.contradiction is not None:
             raise InvalidProofError(f"The certificate is not valid: {self.contradiction}.")
@@ -306,12 +274,12 @@ class Certificate:
         points = WeightedPoints.of_samples(values, weights)
         known = inertia_of_samples(points, values, weights, self.labels)
         check_upper_bound(self, points, known)
-        if self.method != METHODS[type(self.proof)]:
+        if self.method != self.proof.method:
             raise InvalidProofError(
                 f"The certificate states the method {self.method!r} and holds a proof of the "
-                f"method '{METHODS[type(self.proof)]}'."
+                f"method '{self.proof.method}'."
             )
-        proven = points.in_data_units(check_proof(points, self.n_clusters, self.proof))
+        proven = points.in_data_units(self.proof.lower_bound(points, self.n_clusters))
         if not proven >= self.lower_bound * (1 - TOLERANCE):
             raise InvalidProofError(
                 f"The proof proves a lower bound of {proven!r} for these samples, not "
@@ -348,7 +316,7 @@ def certificate_of(
             labels, known = found, other
     lower = points.in_data_units(finding.lower)
     is_closed = closes(known, lower, min(limits.gap, OPTIMAL_GAP))
-    status = STATISTICAL if finding.confidence else OPTIMAL if is_closed else BOUNDED
+    status = OPTIMAL if is_closed else BOUNDED
     stop_reason = GAP_REACHED if closes(known, lower, limits.gap) else EXHAUSTED
     if status == OPTIMAL:
         stop_reason = PROVEN
@@ -360,7 +328,7 @@ def certificate_of(
         lower_bound=min(lower, known.value),
         upper_bound=known.value,
         status=status,
-        method=str(finding.method),
+        method=str(finding.proof.method),
         reason=finding.reason,
         n_clusters=k,
         n_samples=len(points.places),
@@ -369,7 +337,6 @@ def certificate_of(
         n_cuts=finding.n_cuts,
         seconds=limits.seconds,
         stop_reason=stop_reason,
-        confidence=finding.confidence,
         improved=known.high < given.low * (1 - TOLERANCE),
         constrained=constrained,
         labels=labels.astype(np.int32),

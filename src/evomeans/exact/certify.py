@@ -11,7 +11,7 @@ from evomeans.compiled.ready import Call, ready
 from evomeans.exact.cases import Limits
 from evomeans.exact.cuts import MOST_MEMBERS, add_cuts, find_cuts, grow_stars, no_cuts, sweep_cuts
 from evomeans.exact.line_program import prefix_sums, row_minima
-from evomeans.exact.parts import MOST_POINTS, Map, by_parts, exchange
+from evomeans.exact.parts import MOST_POINTS, by_parts, exchange
 from evomeans.exact.plane_boxes import Boxes, bound_boxes, sort_groups
 from evomeans.exact.plane_case import PricedGroups, descend, join
 from evomeans.exact.plane_master import normal_matrix
@@ -31,7 +31,6 @@ from evomeans.exact.proofs import (
     Finding,
     Method,
     SeparationProof,
-    check_proof,
     direct_optimum,
     is_direct,
 )
@@ -68,17 +67,15 @@ def attempt(
     limits: Limits,
     *,
     method: Method | None = None,
-    run: Map | None = None,
     n_jobs: int = 1,
     projector: Callable[[FloatArray, int], Projector] = Projector,
     most_points: int = MOST_POINTS,
-    sampled_parts: int | None = None,
     part_size: int | None = None,
 ) -> Finding:
     """Prove as much as possible about the clusterings of some points, of which one is known.
 
-    ``run`` works on ``n_jobs`` parts at a time; a relaxation has as many threads. The other
-    options are those of `evomeans.certify`, and k may exceed the number of points.
+    A relaxation has ``n_jobs`` threads. The other options are those of `evomeans.certify`, and k
+    may exceed the number of points.
     """
     wanted, reason = choose_method(points, k, most_points)
     if method is not None:
@@ -94,9 +91,9 @@ def attempt(
         labels = best if points.inertia(best) < points.inertia(labels) else labels
         is_exact = lower > 0 or (points.n <= k and points.is_whole)
         reason = reason if is_exact else TOO_WIDE
-        return Finding(Method.DIRECT, lower, labels, DirectProof(), reason)
-    separated = Finding(Method.SEPARATION, 0.0, labels, SeparationProof(labels), reason)
-    separated = replace(separated, lower=check_proof(points, k, separated.proof))
+        return Finding(lower, labels, DirectProof(), reason)
+    separation = SeparationProof(labels)
+    separated = Finding(separation.lower_bound(points, k), labels, separation, reason)
     cutoff = points.inertia(labels)
     if method is Method.SEPARATION:
         return separated
@@ -107,11 +104,11 @@ def attempt(
     if wanted is Method.PARTS and limits.expired():
         return separated
     if wanted is Method.PARTS:
-        found = by_parts(points, k, labels, limits, run, n_jobs, sampled_parts, part_size)
+        found = by_parts(points, k, labels, limits, n_jobs, part_size)
     else:
         with Tools.with_threads(n_jobs, projector) as tools:
             found = by_cases(wanted, points, k, labels, limits, tools)
-    is_best = method is not None or found.lower >= separated.lower or found.confidence is not None
+    is_best = method is not None or found.lower >= separated.lower
     return replace(found, reason=reason) if is_best else replace(separated, reason=SEPARATED)
 
 
@@ -128,7 +125,7 @@ def by_cases(
     tree: PlaneTree | RelaxationTree
     if method is Method.RELAXATION:
         known = labels if len(np.unique(labels)) == k else None
-        tree = RelaxationTree(points, k, cutoff, known, limits, tools=tools)
+        tree = RelaxationTree(points, k, cutoff, known, limits, tools=tools or Tools())
     elif points.values.shape[1] == 2:
         tree = PlaneTree(points, k, cutoff, labels, limits)
     else:
@@ -137,10 +134,10 @@ def by_cases(
         )
     proof = tree.prove()
     # Whatever the search believes, what counts is what the check of the proof returns.
-    lower = check_proof(points, k, proof)
+    lower = proof.lower_bound(points, k)
     best = labels if tree.labels is None else tree.labels
     n_cuts = tree.n_columns if isinstance(tree, PlaneTree) else proof.n_cuts
-    return Finding(method, lower, best, proof, "", proof.n_nodes, n_cuts)
+    return Finding(lower, best, proof, "", proof.n_nodes, n_cuts)
 
 
 # ---- what is compiled before the clock of a proof starts -----------------------------------------

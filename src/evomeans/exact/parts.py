@@ -10,11 +10,6 @@ evenly over all parts: it divides the cluster into cells of neighbours, and ever
 points of each cell as the others. Then points of a cell are exchanged between parts while that
 brings the means of clusters and of cells closer together.
 
-If bounds are proven for a random sample of the parts only, the rest is estimated. What each part
-lacks, its share of the known inertia minus its bound, varies little. Student's t with the
-correction for a finite number of parts gives an upper confidence limit for the sum. It assumes that
-these deficits are roughly normal, so the statement is statistical and not a proof.
-
 References
 ----------
 .. [1] A. L. Croella, V. Piccialli, A. M. Sudoso: "Strong bounds for large-scale minimum
@@ -24,33 +19,21 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from scipy.stats import t as students_t
 from threadpoolctl import threadpool_limits
 
 from evomeans.compiled.jit import jit
 from evomeans.exact.cases import Limits
 from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints, kmeans
-from evomeans.exact.proofs import (
-    DirectProof,
-    Finding,
-    Method,
-    PartsProof,
-    Proof,
-    check_proof,
-    is_direct,
-    part_bounds,
-)
+from evomeans.exact.proofs import DirectProof, Finding, PartsProof, Proof, is_direct
 from evomeans.exact.tree import RelaxationTree
 from evomeans.typing import FloatArray, Integers
-
-Map = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], list[Any]]
-"""Calls a function with all these arguments, perhaps several at a time; results in order."""
 
 MOST_POINTS = 1200
 """Distinct points up to which the relaxation is solved as a whole; an iteration takes 0.3 s."""
@@ -222,7 +205,6 @@ PART_SIZES = 250, 800
 """Points of a part, at least and at most. Other clusterings gain less in larger parts."""
 PART_SECONDS = 1.5e-7
 """What a part takes, divided by the cube of its points: an estimate, on one core."""
-CONFIDENCE = 0.99
 PART_GAP = 2e-4
 """Relative gap at which a part is left: closing the rest gains less than the split loses."""
 
@@ -283,44 +265,27 @@ def by_parts(
     k: int,
     labels: Integers,
     limits: Limits,
-    run: Map | None = None,
     n_jobs: int = 1,
-    sampled: int | None = None,
     part_size: int | None = None,
 ) -> Finding:
-    """Prove a bound by parts: all of them, or a sample for a statistical statement."""
+    """Prove a bound by parts."""
     if labels.max() + 1 != k:
         raise UselessError(f"The given clustering has {labels.max() + 1} clusters, not {k}.")
     n_parts = count_parts(points, labels, limits.max_time, part_size)
     # A bound needs proofs: at most a third of the time is for better parts.
     earlier = replace(limits, max_time=limits.seconds + limits.seconds_left / 3)
     parts = anticlusters(points, labels, n_parts, earlier)
-    chosen = np.arange(n_parts)
-    is_sample = sampled is not None and sampled < n_parts
-    if is_sample:
-        chosen = np.sort(np.random.default_rng(1).permutation(n_parts)[:sampled])
     members = [np.flatnonzero(parts == number) for number in range(n_parts)]
-    share = max(limits.seconds_left, 0.0) * 0.95 * n_jobs / len(chosen)
-    restricted = [(points.restricted(own), labels[own]) for own in members]
-    tasks = [(restricted[q][0], k, restricted[q][1]) for q in chosen]
-    if run is not None and n_jobs > 1:
-        found = run(prove_part, [(*task, share) for task in tasks])
+    tasks = [(points.restricted(own), k, labels[own]) for own in members]
+    found: list[Proof | None]
+    if n_jobs > 1:
+        share = max(limits.seconds_left, 0.0) * 0.95 * n_jobs / n_parts
+        found = list(Parallel(n_jobs)(delayed(prove_part)(*task, share) for task in tasks))
     else:
         found = _one_by_one(tasks, limits, points, points.inertia(labels))
-    proofs: list[Proof | None] = [None] * n_parts
-    for q, proof in zip(chosen, found, strict=True):
-        proofs[q] = proof
-    proof = PartsProof(parts, tuple(proofs))
+    proof = PartsProof(parts, tuple(found))
     cuts = sum(getattr(part, "n_cuts", 0) for part in found)
-    count = len(chosen)
-    if not is_sample:
-        whole = check_proof(points, k, proof)
-        return Finding(Method.PARTS, whole, labels, proof, "", count, cuts)
-    compact = (np.unique(own, return_inverse=True)[1].ravel() for _, own in restricted)
-    shares = np.array([p.inertia(own) for (p, _), own in zip(restricted, compact, strict=True)])
-    bounds = np.array(part_bounds(points, k, parts, proofs))[chosen]
-    lower = estimated_bound(shares, shares[chosen] - bounds)
-    return Finding(Method.PARTS, lower, labels, proof, "", count, cuts, CONFIDENCE)
+    return Finding(proof.lower_bound(points, k), labels, proof, "", n_parts, cuts)
 
 
 def _one_by_one(
@@ -340,19 +305,7 @@ def _one_by_one(
         share = max(limits.seconds_left, 0.0) / (len(tasks) - number)
         own = Limits(PART_GAP, share, limits.interrupted, clock=limits.clock)
         proof = prove_part(*task, own)
-        lower += 0.0 if proof is None else check_proof(task[0], task[1], proof)
+        lower += 0.0 if proof is None else proof.lower_bound(task[0], task[1])
         limits.progress(points.in_data_units(lower), points.in_data_units(cutoff), number + 1)
         found.append(proof)
     return found
-
-
-def estimated_bound(shares: FloatArray, deficits: FloatArray) -> float:
-    """Return the confidence limit for the sum of the bounds of all parts.
-
-    Shares are the inertias of the known clustering in all parts, about the means of the part;
-    deficits are what the proven bounds of the sampled parts lack to these.
-    """
-    n, m = len(shares), len(deficits)
-    spread = float(deficits.std(ddof=1)) / math.sqrt(m) * math.sqrt((n - m) / (n - 1))
-    most = float(deficits.mean()) + float(students_t.ppf(CONFIDENCE, m - 1)) * spread
-    return max(0.0, math.fsum(shares.tolist()) - n * most)

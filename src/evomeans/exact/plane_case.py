@@ -19,13 +19,12 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import jit
+from evomeans.exact.cases import Pair
 from evomeans.exact.points import UNIT, WeightedPoints, anchors, sums_by
 from evomeans.typing import FloatArray, Integers
 
 MOST_CHOICES = 128
 """Subsets of groups that stay apart, in one connected component of the pairs."""
-
-Pair = tuple[int, int]
 
 
 class Choices(NamedTuple):

@@ -29,7 +29,6 @@ import numpy as np
 from evomeans.exact.cases import (
     CasesProof,
     CaseTree,
-    InvalidProofError,
     Node,
     Pair,
     ProofStep,
@@ -48,6 +47,7 @@ from evomeans.exact.plane_prices import (
     proven_bound,
 )
 from evomeans.exact.points import WeightedPoints, kmeans, relative_error
+from evomeans.exact.proofs import InvalidProofError, Method
 from evomeans.typing import FloatArray, Integers
 
 GAP_MARGIN = 1e-9
@@ -92,6 +92,8 @@ def groups_together(
 
 class PlaneProof(CasesProof):
     """A proof by prices, for clusterings into at most k clusters."""
+
+    method = Method.PLANE
 
     def whole(self, points: WeightedPoints, k: int) -> PlaneCase:
         """Return the whole problem; compiled code reads two coordinates of every point."""

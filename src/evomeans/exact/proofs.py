@@ -1,20 +1,18 @@
-"""All kinds of proofs, the one function that checks them, and problems that need no search."""
+"""What a proof is, the kinds without cases, and problems that need no search."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import ClassVar
 
 import numpy as np
 
-from evomeans.exact.cases import CasesProof, InvalidProofError
 from evomeans.exact.line import cluster_line
-from evomeans.exact.plane_proof import PlaneProof
 from evomeans.exact.points import UNIT, WeightedPoints, smallest_cost
 from evomeans.exact.separation import separation_bound
-from evomeans.exact.tree import TreeProof
 from evomeans.typing import Integers
 
 
@@ -28,40 +26,91 @@ class Method(StrEnum):
     PARTS = "parts"
 
 
+class InvalidProofError(ValueError):
+    """A proof that cannot be followed: damaged, or of other samples."""
+
+
+class Proof(ABC):
+    """What proves a lower bound for the inertia of all clusterings."""
+
+    method: ClassVar[Method]
+
+    def lower_bound(self, points: WeightedPoints, k: int) -> float:
+        """Return the bound in the units of the points, with rounding allowed for.
+
+        Only the final inequalities are evaluated; how the proof was found plays no role.
+        """
+        return 0.0 if points.n <= k else self._bound(points, k)
+
+    @abstractmethod
+    def _bound(self, points: WeightedPoints, k: int) -> float:
+        """Return the bound for more points than clusters."""
+
+
 @dataclass(frozen=True)
-class DirectProof:
+class DirectProof(Proof):
     """Solving the problem again is the proof; see `direct_optimum`."""
 
+    method = Method.DIRECT
+
+    def _bound(self, points: WeightedPoints, k: int) -> float:
+        if not is_direct(points, k):
+            raise InvalidProofError("The proof is one for simpler problems.")
+        return direct_optimum(points, k)[0]
+
 
 @dataclass(frozen=True)
-class SeparationProof:
+class SeparationProof(Proof):
     """The clustering of the points itself is the proof; see `separation`."""
 
+    method = Method.SEPARATION
     labels: Integers
+
+    def _bound(self, points: WeightedPoints, k: int) -> float:
+        labels = self.labels
+        _check_shape(labels, points.n)
+        if not 0 <= labels.min() <= labels.max() < points.n:
+            raise InvalidProofError("The clustering of the proof has labels that are out of range.")
+        # One with fewer than k clusters proves nothing.
+        is_whole = len(np.unique(labels)) == k == labels.max() + 1
+        return separation_bound(points, labels) if is_whole else 0.0
 
 
 @dataclass(frozen=True)
-class PartsProof:
+class PartsProof(Proof):
     """The part of every point, and a proof for each part: the bounds add up; see `parts`.
 
-    The bound of a part without a proof counts as zero.
+    Own means are at least as good for every part. The bound of a part without a proof counts as
+    zero.
     """
 
+    method = Method.PARTS
     parts: Integers
     proofs: tuple[Proof | None, ...]
 
-
-Proof = DirectProof | SeparationProof | TreeProof | PlaneProof | PartsProof
+    def _bound(self, points: WeightedPoints, k: int) -> float:
+        parts, proofs = self.parts, self.proofs
+        _check_shape(parts, points.n)
+        if len(proofs) > points.n:
+            raise InvalidProofError(
+                f"The proof has {len(proofs)} parts of {points.n} distinct samples."
+            )
+        if not 0 <= parts.min() <= parts.max() < len(proofs):
+            raise InvalidProofError("A point belongs to a part without a proof.")
+        bounds = [
+            proof.lower_bound(points.restricted(np.flatnonzero(parts == number)), k)
+            for number, proof in enumerate(proofs)
+            if proof is not None
+        ]
+        return max(0.0, math.fsum(bounds) * (1 - 1e-15))
 
 
 @dataclass(frozen=True)
 class Finding:
     """What an attempt has proven, in the units of the points."""
 
-    method: Method
     lower: float
-    """No clustering into k clusters costs less; if there is a confidence, only as likely as that.
-    """
+    """No clustering into k clusters costs less."""
     labels: Integers
     """The best clustering known, perhaps better than the given one."""
     proof: Proof
@@ -69,58 +118,6 @@ class Finding:
     """Why this method was used."""
     n_nodes: int = 0
     n_cuts: int = 0
-    confidence: float | None = None
-    """Of a statement from a sample of parts."""
-
-
-def check_proof(points: WeightedPoints, k: int, proof: Proof) -> float:
-    """Return the lower bound that a proof proves, in the units of the points.
-
-    Only the final inequalities are evaluated, with allowances for rounding; how the proof was found
-    plays no role.
-    """
-    if points.n <= k:
-        return 0.0
-    if isinstance(proof, CasesProof):
-        return proof.lower_bound(points, k)
-    if isinstance(proof, DirectProof):
-        if not is_direct(points, k):
-            raise InvalidProofError("The proof is one for simpler problems.")
-        return direct_optimum(points, k)[0]
-    if isinstance(proof, PartsProof):
-        return parts_bound(points, k, proof)
-    labels = proof.labels
-    _check_shape(labels, points.n)
-    if not 0 <= labels.min() <= labels.max() < points.n:
-        raise InvalidProofError("The clustering of the proof has labels that are out of range.")
-    # One with fewer than k clusters proves nothing.
-    is_whole = len(np.unique(labels)) == k == labels.max() + 1
-    return separation_bound(points, labels) if is_whole else 0.0
-
-
-def parts_bound(points: WeightedPoints, k: int, proof: PartsProof) -> float:
-    """Add up the bounds of the parts: own means are at least as good for every part."""
-    _check_shape(proof.parts, points.n)
-    if len(proof.proofs) > points.n:
-        raise InvalidProofError(
-            f"The proof has {len(proof.proofs)} parts of {points.n} distinct samples."
-        )
-    bounds = part_bounds(points, k, proof.parts, proof.proofs)
-    return max(0.0, math.fsum(bounds) * (1 - 1e-15))
-
-
-def part_bounds(
-    points: WeightedPoints, k: int, parts: Integers, proofs: Sequence[Proof | None]
-) -> list[float]:
-    """Return the bounds of all parts, zero for those without a proof."""
-    if len(parts) and not 0 <= parts.min() <= parts.max() < len(proofs):
-        raise InvalidProofError("A point belongs to a part without a proof.")
-    return [
-        0.0
-        if proof is None
-        else check_proof(points.restricted(np.flatnonzero(parts == number)), k, proof)
-        for number, proof in enumerate(proofs)
-    ]
 
 
 def _check_shape(values: np.ndarray, n: int) -> None:

@@ -17,7 +17,6 @@ from evomeans.exact.admm import Iterate, MultiplierSearch
 from evomeans.exact.cases import (
     CasesProof,
     CaseTree,
-    InvalidProofError,
     Node,
     Pair,
     ProofStep,
@@ -27,6 +26,7 @@ from evomeans.exact.cases import (
 from evomeans.exact.cuts import are_valid
 from evomeans.exact.points import WeightedPoints, column_sums, kmeans
 from evomeans.exact.projection import Tools
+from evomeans.exact.proofs import InvalidProofError, Method
 from evomeans.exact.relaxation import Multipliers, Subproblem, pairs_to_fix, proven_bound
 from evomeans.typing import FloatArray, Integers
 
@@ -40,6 +40,8 @@ FAR_PATIENCE = 12
 
 class TreeProof(CasesProof):
     """A proof by the multipliers of the relaxation, for clusterings into exactly k clusters."""
+
+    method = Method.RELAXATION
 
     @property
     def n_cuts(self) -> int:
