@@ -13,7 +13,6 @@ from evomeans.compiled.jit import address_of
 from evomeans.engines import Order, base
 from evomeans.engines.constrained.engine import ConstrainedEngine
 from evomeans.engines.constrained.links import Links, contract
-from evomeans.engines.constrained.transport import fill_soon
 from evomeans.engines.cpu import engine as cpu_engine
 from evomeans.engines.cpu import order
 from evomeans.engines.cpu.engine import CpuEngine
@@ -29,7 +28,6 @@ from evomeans.engines.sampling import WeightedDraw
 from evomeans.engines.spherical import SphericalEngine
 from evomeans.engines.trimmed import TrimmedEngine
 from evomeans.engines.workers import watched
-from evomeans.search.founding import seed_among
 from fakes import ScriptedEngine
 
 RNG = np.random.default_rng(0)
@@ -257,19 +255,6 @@ def test_an_abandoned_engine_keeps_the_limits_of_clusters() -> None:
     assert inertia >= constrained().assign(centers)[1] * (1.0 - 1e-12)
 
 
-@pytest.mark.parametrize("number", range(20))
-def test_samples_that_are_placed_one_by_one_keep_all_limits(number) -> None:
-    rng = np.random.default_rng(number)
-    n, k = int(rng.integers(1, 40)), int(rng.integers(1, 8))
-    low = rng.multinomial(rng.integers(n + 1), np.ones(k) / k)
-    high = low + rng.multinomial(n - low.sum() + rng.integers(3), np.ones(k) / k)
-    labels = np.full(n, -1)
-    fill_soon(rng.random((n, k)), np.arange(n), low.copy(), high.copy(), labels)
-    sizes = np.bincount(labels, minlength=k)
-    assert (sizes >= low).all()
-    assert (sizes <= high).all()
-
-
 # What they share
 
 
@@ -281,14 +266,6 @@ def test_rows_are_drawn_once_and_have_weight() -> None:
     # There are no more than four.
     assert set(drawing.distinct_rows(np.full(6, 0.5)).tolist()) == {0, 2, 4, 5}
     assert_array_equal(drawing.distinct_rows(np.array([0.0, 0.9])), [0, 5])
-
-
-def test_seeding_among_rows_ends_with_other_rows() -> None:
-    numbers, answers = RNG.random((50, 3)), iter([False] * 20 + [True] * 30)
-    whole = seed_among(X[:60], numbers)
-    centers = seed_among(X[:60], numbers, lambda: next(answers))
-    assert_array_equal(centers[:20], whole[:20])
-    assert len(np.unique(centers.round(12), axis=0)) == 50
 
 
 def test_a_step_that_is_watched_ends_when_it_is_over(monkeypatch) -> None:

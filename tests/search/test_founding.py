@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
-from scripted_search import ALL, FOUNDER_UNIFORMS, FOUNDERS, NONE, inertias, restarting, run, small
+from scripted_search import ALL, FOUNDER_UNIFORMS, FOUNDERS, inertias, restarting, run, small
 
 from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.reference import ReferenceEngine
@@ -179,21 +179,6 @@ def test_every_other_founder_is_seeded(batch) -> None:
     founders = engine.starts[1:4] + engine.starts[again : again + 4]
     seeded = [bool((start.centers < 0.0).all()) for start in founders]
     assert seeded == [False, True, False, True, False, True, False]
-
-
-def test_an_engine_that_cannot_seed_hands_out_samples_to_seed_among() -> None:
-    """As many distinct ones as there are centres, far from each other."""
-    rng = np.random.default_rng(0)
-    X = np.concatenate([rng.normal(10.0 * i, 0.1, size=(50, 2)) for i in range(5)])
-    founding = KMeansPlusPlus(greedy=True)
-    engine = CpuEngine(X)
-    engine.abilities = NONE
-    draws = [founding.draw(len(X), 5, rng) for _ in range(3)]
-    placed = founding.place(engine, draws)
-    for centers in map(engine.frame.decode, placed):
-        assert sorted(np.round(centers[:, 0] / 10.0)) == [0.0, 1.0, 2.0, 3.0, 4.0]
-    again = founding.place(engine, draws)
-    assert_array_equal(placed, again)
 
 
 CLOUDS = np.random.default_rng(0).normal(size=(4000, 30)) + 40.0 * np.eye(30)[np.arange(4000) % 8]

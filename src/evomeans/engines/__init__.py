@@ -6,6 +6,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import Ability, Engine, Order, Refinement
 from evomeans.engines.rules import MANY_ROWS
@@ -100,8 +102,8 @@ def prepare_kernels(
     is_cpu = name == "cpu" or (name == "auto" and not is_dask(X))
     # Of sparse samples, the type of the indices matters as well; of k, whether 16 bits hold labels.
     kind = (X.dtype, getattr(X, "indptr", X).dtype, n_clusters < 2**16) if is_cpu else None
-    needed = kind, is_cpu and X.shape[0] >= MANY_ROWS, abilities, matching, merging, momentum
-    if needed in _prepared or not (is_cpu or matching or merging):
+    needed = name, kind, is_cpu and X.shape[0] >= MANY_ROWS, abilities, matching, merging, momentum
+    if needed in _prepared:
         return
     from evomeans.compiled.ready import ready
 
@@ -114,11 +116,14 @@ def prepare_kernels(
         from evomeans.kernels import ward
 
         calls += ward.kernel_calls()
-    if is_cpu:
+    if name != "reference":
         from evomeans.engines.cpu import kernels
 
-        breeding = matching or merging
-        calls += kernels.calls(X, n_clusters, abilities, breeding=breeding, momentum=momentum)
+        # Other engines leave k-means++ among some samples to that of the CPU.
+        rows, used = (X, abilities) if is_cpu else (np.zeros((1, 1)), frozenset({Ability.SEEDING}))
+        breeding = is_cpu and (matching or merging)
+        has_momentum = is_cpu and momentum
+        calls += kernels.calls(rows, n_clusters, used, breeding=breeding, momentum=has_momentum)
     ready(calls)
     _prepared.add(needed)
 

@@ -12,6 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import Any, Self
 
@@ -29,7 +30,7 @@ from evomeans.engines.protocol import (
     require_abilities,
 )
 from evomeans.engines.rules import BETTER, split_mixture
-from evomeans.engines.sampling import WeightedDraw, roulette
+from evomeans.engines.sampling import Drawing, WeightedDraw, roulette
 from evomeans.typing import FloatArray, Indices, Integers, Labels
 
 
@@ -37,6 +38,10 @@ def total_weights(labels: Labels, weights: FloatArray | None, n_clusters: int) -
     """Return the total weight of the samples of each cluster; those labelled −1 are in none."""
     totals = np.bincount(labels + 1, weights, n_clusters + 1)
     return totals[1:].astype(np.float64)
+
+
+# How often a seeding among some samples draws others by their distances.
+DRAWS_BY_DISTANCE = 2
 
 
 class BaseEngine:
@@ -47,12 +52,49 @@ class BaseEngine:
     is_abandoned: bool = False
     is_prepared: bool = True
     n_directions: tuple[int, ...] = ()
+    frame: Frame
+    total_weight: float
 
     def _refuse(self, *arguments: Any, **named: Any) -> Any:
         """Say that the engine lacks an ability."""
         raise NotImplementedError(f"{type(self).__name__} has no answer to this.")
 
-    projected = means = subsample = seed = quick_seed = better_parts = unite = _refuse
+    projected = means = drawn = subsample = seed = quick_seed = better_parts = unite = _refuse
+
+    def seeds_among(self, places: FloatArray, draws: Sequence[FloatArray]) -> list[FloatArray]:
+        """Draw centres by k-means++ among some samples, which the CPU engine takes over.
+
+        Others follow twice that are far from the centres of the first founder, drawn by their
+        distances in two passes over all samples. So outliers and small clusters are among them, as
+        in k-means‖ [1]_.
+
+        References
+        ----------
+        .. [1] B. Bahmani, B. Moseley, A. Vattani, R. Kumar and S. Vassilvitskii, "Scalable
+           k-means++", Proceedings of the VLDB Endowment 5, 2012.
+        """
+        # Imported late: importing the estimator loads no compiler.
+        from evomeans.engines.cpu import CpuEngine
+        from evomeans.engines.workers import watched
+
+        size, name = len(places), int(places[0] * 2.0**53)
+        rows = self.frame.decode(self.samples_at(places))  # type: ignore[attr-defined]
+        weights = np.full(size, self.total_weight / size)
+
+        def seeds(founders: Sequence[FloatArray]) -> list[FloatArray]:
+            sample = CpuEngine(rows, weights, n_jobs=self.n_jobs, frame=self.frame)
+            each = [partial(sample.seed, numbers) for numbers in founders]
+            return [watched(sample, seed, lambda: self.is_abandoned) for seed in each]
+
+        for nth in range(DRAWS_BY_DISTANCE if self.most_sampled else 0):
+            (centers,) = seeds(draws[:1])
+            try:
+                cost = self.frame.inertia_in_frame(self.weigh(centers)[1])
+                found, own = self.drawn(Drawing(name + nth, size, centers, cost))
+            except Abandoned:
+                break
+            rows, weights = np.concatenate([rows, found]), np.concatenate([weights, own])
+        return seeds(draws)
 
     def quick_looks(self, n_clusters: int, n_trials: int) -> float:
         """Have no quick seeding."""
@@ -66,12 +108,6 @@ class BaseEngine:
     def round_size(self, n_clusters: int) -> int:
         """Make a whole batch in a round."""
         return self.batch  # type: ignore[attr-defined,no-any-return]
-
-    def seeds_among(
-        self, places: FloatArray, draws: Sequence[FloatArray]
-    ) -> list[FloatArray] | None:
-        """Leave k-means++ among some samples to the search."""
-        return None
 
     def merge(
         self, centers: FloatArray, weights: FloatArray, k: int, stop: Integers | None = None

@@ -445,13 +445,11 @@ class Engine(Protocol):
         lowers Σ wD² most.
         """
 
-    def seeds_among(
-        self, places: FloatArray, draws: Sequence[FloatArray]
-    ) -> list[FloatArray] | None:
+    def seeds_among(self, places: FloatArray, draws: Sequence[FloatArray]) -> list[FloatArray]:
         """Draw the centres of several founders by k-means++ among the samples at some quantiles.
 
-        ``draws`` are the uniform numbers of each founder, of shape (k, t) as in :meth:`seed`. None
-        if that is left to the search.
+        ``draws`` are the uniform numbers of each founder, of shape (k, t) as in :meth:`seed`. Needs
+        no ability.
         """
 
     def unite(self, starts: Sequence[FloatArray]) -> FloatArray:

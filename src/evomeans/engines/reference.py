@@ -55,13 +55,17 @@ class ReferenceEngine(DrawnCenters, BaseEngine):
         self.n_samples = len(X)
         self.dtype = X.dtype
 
-    def subsample(self, drawing: Drawing) -> ReferenceEngine:
-        """Make an engine over rows that are drawn by their weights and distances."""
+    def drawn(self, drawing: Drawing) -> tuple[FloatArray, FloatArray]:
+        """Return rows that are drawn by their weights and distances, and what each stands for."""
         costs, centers = None, drawing.centers
         if centers is not None:
             costs = self.weights * self.nearest(centers)
         rows, own = drawing.choose(costs, self.weights, self.total_weight, self.n_samples)
-        return ReferenceEngine(self.frame.decode(self.samples[rows]), own, self.frame)
+        return self.frame.decode(self.samples[rows]), own
+
+    def subsample(self, drawing: Drawing) -> ReferenceEngine:
+        """Make an engine over rows that are drawn."""
+        return ReferenceEngine(*self.drawn(drawing), self.frame)
 
     def refine(self, starts: Sequence[Order]) -> list[Refinement]:
         """Refine every start, one after the other."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
 
 from evomeans.engines.protocol import Abandoned, Ability, Engine, Order
-from evomeans.engines.sampling import Drawing, wheel_stops
+from evomeans.engines.sampling import Drawing
 from evomeans.engines.workers import watched
 from evomeans.typing import FloatArray
 
@@ -103,8 +103,8 @@ class RandomMeans:
 class KMeansPlusPlus:
     """k samples far from each other, drawn by k-means++.
 
-    Where the engine cannot draw like this among all samples, it hands out some of them, drawn by
-    their weight, to draw among (:func:`seed_among`).
+    Where the engine cannot draw like this among all samples, it draws among some of them, drawn by
+    their weight.
 
     If ``greedy``, each sample is the best of a few candidates. That takes longer and begins lower.
     """
@@ -131,10 +131,7 @@ class KMeansPlusPlus:
             quantiles = np.random.default_rng(int(draws[0][0, 0] * 2.0**53)).random(size)
         else:
             quantiles = (np.arange(engine.n_samples) + 0.5) / engine.n_samples
-        if (placed := engine.seeds_among(quantiles, draws)) is not None:
-            return placed
-        rows = engine.samples_at(quantiles)
-        return [seed_among(rows, numbers, lambda: engine.is_abandoned) for numbers in draws]
+        return engine.seeds_among(quantiles, draws)
 
 
 @dataclass(frozen=True)
@@ -288,35 +285,3 @@ def _projected_start(engine: Engine, n_clusters: int, looks: float) -> QuickStar
         if greedy or (is_smallest and size >= FEWEST_PER_CENTER * n_clusters):
             return QuickStart(int(size), True, greedy, n_directions)
     return None
-
-
-def seed_among(
-    rows: FloatArray, quantiles: FloatArray, is_over: Callable[[], bool] = lambda: False
-) -> FloatArray:
-    """Draw centres by k-means++ among some samples; see :meth:`Engine.seed`.
-
-    Soon after ``is_over()``, other samples take the places of those that are missing.
-    """
-    # Around their mean, so that few digits cancel.
-    middle = rows.mean(axis=0)
-    rows = rows - middle
-    norms = (rows * rows).sum(axis=1)
-    nearest = np.full(len(rows), np.inf)
-    centers = np.empty((len(quantiles), rows.shape[1]))
-    chosen: list[int] = []
-    for j, numbers in enumerate(quantiles):
-        if is_over():
-            others = np.setdiff1d(np.arange(len(rows)), chosen)
-            centers[j:] = rows[others[: len(centers) - j]]
-            break
-        # The first has no distances to be drawn by, and no other candidates.
-        cumulated = np.cumsum(nearest if j else np.ones(len(rows)))
-        wanted = numbers if j else numbers[:1]
-        places = wheel_stops(cumulated, wanted * cumulated[-1], len(rows) - 1)
-        squares = norms + norms[places, None] - 2.0 * (rows[places] @ rows.T)
-        candidates = np.minimum(nearest, np.maximum(squares, 0.0))
-        best = candidates.sum(axis=1).argmin()
-        nearest, centers[j] = candidates[best], rows[places[best]]
-        chosen.append(int(places[best]))
-    centers += middle
-    return centers

@@ -18,6 +18,7 @@ from evomeans.engines.dask.cache import Standing, WorkerCache, memory_of
 from evomeans.engines.dask.engine import locate, positions
 from evomeans.engines.dask.steps import Reply, merge_replies
 from evomeans.engines.frame import Frame
+from evomeans.search.founding import KMeansPlusPlus
 
 # ---- blocks ----------------------------------------------------------------------------------
 
@@ -249,3 +250,44 @@ def test_rounds_of_large_data_are_small(monkeypatch) -> None:
     for most, batch in ((300, module.BATCH), (299, module.SMALL_BATCH)):
         monkeypatch.setattr(module, "MANY_VALUES", most)
         assert create_engine("dask", X, None).batch == batch
+
+
+# ---- founders --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_rows", [1500, 20_000])
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_founders_of_a_round_see_outliers_in_a_few_passes(n_rows, is_weighted):
+    """However many founders and centres: k-means++ on all rows would take a pass for each."""
+    array = pytest.importorskip("dask.array")
+    rng = np.random.default_rng(n_rows)
+    X = rng.normal(size=(n_rows, 3)) + 20.0 * np.eye(3)[rng.integers(3, size=n_rows)]
+    outliers = rng.choice(n_rows, 6, replace=False)
+    X[outliers] = 1e4 * rng.normal(size=(6, 3))
+    weights = array.from_array(rng.uniform(0.5, 2.0, n_rows), chunks=700) if is_weighted else None
+    engine = create_engine("dask", array.from_array(X, chunks=(700, 3)), weights)
+    requests, ask = [], engine.ask
+    engine.ask = lambda questions: requests.append(questions) or ask(questions)
+    founding = KMeansPlusPlus(greedy=True)
+    placed = founding.place(engine, [founding.draw(n_rows, 9, rng) for _ in range(3)])
+    assert len(requests) == 5
+    for centers in map(engine.frame.decode, placed):
+        apart = np.linalg.norm(X[outliers, None] - centers, axis=2).min(axis=1)
+        assert (apart < 1e-6).all()
+
+
+def test_seeding_that_is_abandoned_has_samples_for_centres():
+    array = pytest.importorskip("dask.array")
+    X = np.random.default_rng(0).normal(size=(5000, 3))
+    engine, founding = create_engine("dask", array.from_array(X), None), KMeansPlusPlus()
+    numbers = founding.draw(5000, 40, np.random.default_rng(1))
+
+    def stopped(centers):
+        engine.abandon(True)
+        engine.check_abandoned()
+
+    engine.weigh = stopped
+    (centers,) = map(engine.frame.decode, founding.place(engine, [numbers]))
+    apart = np.linalg.norm(X[:, None] - centers, axis=2).min(axis=0)
+    assert (apart < 1e-6).all()
+    assert len(np.unique(centers.round(9), axis=0)) == 40

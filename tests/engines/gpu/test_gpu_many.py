@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.protocol import Ability, Order
 from evomeans.kernels.ward import pnn_merge
 from evomeans.search import DEEP, PAPER, SearchSettings, solve
@@ -143,12 +144,13 @@ def test_seeds_come_from_all_clusters_and_the_best_candidate_is_taken(engine_of)
 
 def test_seeds_on_the_device_are_those_of_the_host(engine_of) -> None:
     """Up to ties of rounding, which these samples do not have."""
-    from evomeans.search.founding import seed_among
-
     engine = engine_of(overlapping(500))
     places, draws = (np.arange(500) + 0.5) / 500, np.random.default_rng(2).random((1, 40, 4))
     (placed,) = engine.seeds_among(places, draws)
-    np.testing.assert_allclose(placed, seed_among(engine.samples_at(places), draws[0]), atol=1e-12)
+    rows = engine.frame.decode(engine.samples_at(places))
+    np.testing.assert_allclose(
+        placed, CpuEngine(rows, frame=engine.frame).seed(draws[0]), atol=1e-12
+    )
 
 
 def test_seeds_among_equal_samples_are_samples(engine_of) -> None:

@@ -351,16 +351,19 @@ class DaskEngine(PlainKMeans):
         (found,) = self.ask([Question("rows", picks=picks)])
         return np.array([found[block][place] for block, place in order])
 
-    def subsample(self, drawing: Drawing) -> CpuEngine:
-        """Make an engine in this process, over rows that one pass over the blocks has drawn."""
+    def drawn(self, drawing: Drawing) -> tuple[NDArray[Any], FloatArray]:
+        """Return rows that one pass over the blocks has drawn, and what each stands for."""
         total, ends = self.survey.total_weight, np.cumsum(self.survey.sizes)
         firsts = dict(enumerate((ends - self.survey.sizes).tolist()))
         centers = np.zeros((0, self.X.shape[1])) if drawing.centers is None else drawing.centers
         sampling = BlockSampling(drawing, total, firsts)
         (found,) = self.ask([Question("sample", centers=centers, sampling=sampling)])
         rows, own = (np.concatenate(parts) for parts in zip(*in_order(found), strict=True))
-        X = self.frame.decode(rows).astype(self.X.dtype)
-        return CpuEngine(X, own, n_jobs=self.n_jobs, frame=self.frame)
+        return self.frame.decode(rows).astype(self.X.dtype), own
+
+    def subsample(self, drawing: Drawing) -> CpuEngine:
+        """Make an engine in this process, over rows that one pass over the blocks has drawn."""
+        return CpuEngine(*self.drawn(drawing), n_jobs=self.n_jobs, frame=self.frame)
 
     def refine(self, starts: Sequence[Order]) -> list[Refinement]:
         """K-means from all starts side by side."""

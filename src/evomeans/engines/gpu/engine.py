@@ -144,16 +144,25 @@ class GpuEngine(PlainKMeans):
         found: FloatArray = rows.double().cpu().numpy()
         return found
 
+    def _chosen(self, drawing: Drawing) -> tuple[NDArray[np.intp], FloatArray]:
+        """Return the rows of a drawing by weights and distances, and what each stands for."""
+        costs = None
+        if drawing.centers is not None:
+            self.assign(drawing.centers)
+            costs = self._refining_of(len(drawing.centers)).batch.nearby[0].cpu().numpy()
+        return drawing.choose(costs, self.weights, self.total_weight, self.n_samples)
+
+    def drawn(self, drawing: Drawing) -> tuple[NDArray[Any], FloatArray]:
+        """Return some samples in data units, and what each of them stands for."""
+        rows, own = self._chosen(drawing)
+        return self._source[rows], own
+
     def subsample(self, drawing: Drawing) -> GpuEngine | CpuEngine:
         """Make an engine over rows that are drawn by their weights and distances.
 
         It is one on the CPU if there is not enough work for the device.
         """
-        costs = None
-        if drawing.centers is not None:
-            self.assign(drawing.centers)
-            costs = self._refining_of(len(drawing.centers)).batch.nearby[0].cpu().numpy()
-        rows, own = drawing.choose(costs, self.weights, self.total_weight, self.n_samples)
+        rows, own = self._chosen(drawing)
         n_jobs, frame = self.n_jobs, self.frame
         if drawing.centers is None or drawing.centers.size * len(rows) < WORTH_A_DEVICE:
             return CpuEngine(self._source[rows], own, frame=frame, n_jobs=n_jobs)
@@ -206,12 +215,10 @@ class GpuEngine(PlainKMeans):
             found.append(Refinement(centers, inertia, level.weights.copy(), n_iter[slot], handle))
         return found
 
-    def seeds_among(
-        self, places: FloatArray, draws: Sequence[FloatArray]
-    ) -> list[FloatArray] | None:
-        """Draw centres by k-means++ on the device, where solutions take long."""
+    def seeds_among(self, places: FloatArray, draws: Sequence[FloatArray]) -> list[FloatArray]:
+        """Draw centres by k-means++, on the device where solutions take long."""
         if self.round_size(len(draws[0])) == self.batch:
-            return None
+            return super().seeds_among(places, draws)
         with self._on_this_device():
             numbers = torch.from_numpy(self._draw.rows(places)).to(self.device)
             rows = self.samples.rows[numbers].double()
