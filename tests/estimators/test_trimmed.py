@@ -7,11 +7,14 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import adjusted_rand_score
 
 from constraint_oracles import all_labels, inertias
 from evomeans import HGMeans, TrimmedHGMeans
+from evomeans.engines.protocol import LocalSearch, Order
 from evomeans.engines.trimmed import TrimmedEngine
 
 QUICK = {"n_jobs": 1, "random_state": 0}
@@ -131,6 +134,41 @@ def test_an_outlier_may_be_closer_to_the_best_centre_than_to_any_sample(seed):
     X = [[0, 0], [1, 0], [0, 1], [0, 0], [1, 1], [1, 0]]
     model = TrimmedHGMeans(1, n_outliers=2, n_jobs=1, random_state=seed).fit(X)
     assert model.inertia_ == pytest.approx(1.0)
+
+
+@given(seed=st.integers(0, 10**6))
+def test_a_refinement_leaves_no_better_move_and_no_better_exchange(seed):
+    """Of a sample to another cluster, or of one that is left out with one that counts."""
+    rng = np.random.default_rng(seed)
+    n, k, n_outliers = int(rng.integers(5, 10)), int(rng.integers(1, 4)), int(rng.integers(1, 4))
+    X = rng.standard_t(2, (n, 2))
+    engine = TrimmedEngine(X, None, float(n_outliers))
+    order = Order(engine.rows(rng.permutation(n)[:k]), local_search=LocalSearch(single_moves=True))
+    (found,) = engine.refine([order])
+    (own,) = objectives(X, found.labels[None], k)
+    assert found.inertia == pytest.approx(own, abs=1e-12)
+    changed = []
+    for i in np.flatnonzero(found.labels >= 0):
+        for b in range(k):
+            moved = found.labels.copy()
+            moved[i] = b
+            changed.append(moved.copy())
+            moved[i] = -1
+            for j in np.flatnonzero(found.labels < 0):
+                exchanged = moved.copy()
+                exchanged[j] = b
+                changed.append(exchanged)
+    assert objectives(X, np.array(changed), k).min() >= own - 1e-9
+
+
+def objectives(X, labels, k):
+    """Return sums of squares about the means, without the samples that are labelled -1."""
+    return np.array(
+        [
+            inertias(X[one >= 0], np.ones(np.count_nonzero(one >= 0)), one[None, one >= 0], k)[0]
+            for one in labels
+        ]
+    )
 
 
 def test_founders_with_the_same_start_are_one_rediscovery():

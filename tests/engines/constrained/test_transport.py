@@ -13,6 +13,7 @@ from evomeans.engines.constrained.transport import (
     Flow,
     Heaps,
     assign_within,
+    fill_soon,
     insert,
     remove,
     transport,
@@ -72,6 +73,19 @@ def test_prices_of_another_problem_change_nothing_but_the_work(problem, seed):
     sizes = np.bincount(labels, minlength=k)
     assert ((sizes >= low) & (sizes <= high)).all()
     assert costs[items, labels].sum() == pytest.approx(least_cost(*problem))
+
+
+@given(problems())
+def test_without_time_samples_are_within_the_limits_as_well(problem):
+    """One after the other; where nothing limits them, at the least cost."""
+    costs, low, high = problem
+    n, k = costs.shape
+    labels = np.full(n, -1)
+    fill_soon(costs, np.arange(n), low.copy(), high.copy(), labels)
+    sizes = np.bincount(labels, minlength=k)
+    assert ((sizes >= low) & (sizes <= high)).all()
+    fill_soon(costs, np.arange(n), np.zeros(k, np.int64), np.full(k, n), labels)
+    assert_array_equal(labels, costs.argmin(axis=1))
 
 
 def test_impossible_limits_are_reported():

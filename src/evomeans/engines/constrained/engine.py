@@ -264,18 +264,12 @@ class ConstrainedEngine(ModelEngine):
             return False
         pairs = pairs_among(items, self.pairs, self.n_samples)
         counts = self.groups.counts[items]
-        low, high = (self.low, self.high) if self.is_limited else self._no_limits
         verdict, found = place_exactly(
-            self._costs[items], pairs, counts, n_free, low, high, max_nodes=MOST_NODES
+            self._costs[items], pairs, counts, n_free, self.low, self.high, max_nodes=MOST_NODES
         )
         if verdict is Feasibility.FOUND:
             labels[items] = found
         return verdict is Feasibility.FOUND
-
-    @property
-    def _no_limits(self) -> tuple[Integers, Integers]:
-        k = len(self.low)
-        return np.zeros(k, np.int64), np.full(k, int(self.groups.counts.sum()))
 
     def _fill(self, clusters: Clustering, flow: Flow) -> bool:
         """Assign the free items at the least total cost; return whether limits allow it."""
@@ -291,8 +285,7 @@ class ConstrainedEngine(ModelEngine):
 
     def _limits(self, clusters: Clustering) -> tuple[Integers, Integers] | None:
         """Return how many free items clusters must and may have; None if that is not possible."""
-        low, high = self._room(clusters) if self.is_limited else self._no_limits
-        n_free = len(self.free)
+        (low, high), n_free = self._room(clusters), len(self.free)
         if (high < 0).any() or low.sum() > n_free or high.sum() < n_free:
             return None
         # More than all there are is never needed, and would be filled with nothing.

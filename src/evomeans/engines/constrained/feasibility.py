@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, linear_sum_assignment, milp
-from scipy.sparse import coo_array, vstack
+from scipy.sparse import block_array, coo_array, eye_array, kron
 
 from evomeans.engines.constrained.links import (
     Groups,
@@ -58,26 +58,26 @@ def place_exactly(
     Returns labels (b,) too, empty unless a placement was found.
     """
     b, k = costs.shape
-    n_variables = b * k + k
-    placed = np.arange(b * k)
-    item, cluster = placed // k, placed % k
-    once = _rows(item, placed, np.ones(b * k), (b, n_variables))
-    size_values = np.concatenate([counts[item], np.ones(k)])
-    size_columns = np.arange(n_variables)
-    sizes = _rows(
-        np.concatenate([cluster, np.arange(k)]), size_columns, size_values, (k, n_variables)
-    )
-    free = _rows(np.zeros(k, int), b * k + np.arange(k), np.ones(k), (1, n_variables))
-    apart = np.repeat(np.arange(len(pairs) * k), 2)
-    columns = (np.repeat(pairs, k, axis=0) * k + np.tile(np.arange(k), len(pairs))[:, None]).ravel()
-    kept_apart = _rows(apart, columns, np.ones(len(apart)), (len(pairs) * k, n_variables))
-    lower = np.concatenate([np.ones(b), low, [n_free], np.zeros(len(pairs) * k)])
-    upper = np.concatenate([np.ones(b), high, [n_free], np.ones(len(pairs) * k)])
+    one, each, n_pairs = eye_array(k), np.ones((1, k)), len(pairs)
+    both = np.repeat(np.arange(n_pairs), 2), pairs.ravel()
+    apart = coo_array((np.ones(2 * n_pairs), both), (n_pairs, b))
+    # Items are placed once, sizes are within limits, all free samples are somewhere, and no cluster
+    # has both of a pair.
+    rows: list[Any] = [
+        [kron(eye_array(b), each), None],
+        [kron(counts[None], one), one],
+        [None, each],
+        [kron(apart, one), None],
+    ]
+    conditions = block_array(rows, format="csc")
+    conditions.eliminate_zeros()
+    lower = np.concatenate([np.ones(b), low, [n_free], np.zeros(n_pairs * k)])
+    upper = np.concatenate([np.ones(b), high, [n_free], np.ones(n_pairs * k)])
     result = milp(
         np.concatenate([costs.ravel(), np.zeros(k)]),
         integrality=np.repeat([1, 0], [b * k, k]),
         bounds=Bounds(0, np.repeat([1.0, float(max(n_free, 1))], [b * k, k])),
-        constraints=LinearConstraint(vstack([once, sizes, free, kept_apart]).tocsc(), lower, upper),
+        constraints=LinearConstraint(conditions, lower, upper),
         options={} if max_nodes is None else {"node_limit": max_nodes},
     )
     if result.x is not None:
@@ -85,10 +85,6 @@ def place_exactly(
         return Feasibility.FOUND, chosen.astype(np.int64)
     verdict = Feasibility.IMPOSSIBLE if result.status == IMPOSSIBLE else Feasibility.OPEN
     return verdict, np.empty(0, np.int64)
-
-
-def _rows(rows: Any, columns: Any, values: Any, shape: tuple[int, int]) -> Any:
-    return coo_array((values, (rows, columns)), shape)
 
 
 # The most steps to look for cliques, and the most items to shrink an impossible part of.
