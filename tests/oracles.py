@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from itertools import permutations
 from typing import Any
@@ -17,6 +18,7 @@ from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.cpu.layout import State, count_tiles
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.frame import Frame
+from evomeans.search import SearchResult
 from problems import Problem
 
 FloatArray = NDArray[np.float64]
@@ -182,6 +184,13 @@ def assert_same_bits(first: Refinement, second: Refinement) -> None:
     assert first.cluster_weights.tobytes() == second.cluster_weights.tobytes()
     assert first.inertia == second.inertia
     assert first.n_iter == second.n_iter
+
+
+def trace(result: SearchResult) -> list[object]:
+    """Everything of a search but the time it took."""
+    records = [replace(record, seconds=0.0) for record in result.history]
+    bits = [(m.centers.tobytes(), m.cluster_weights.tobytes()) for m in result.population]
+    return [records, bits, result.best.centers.tobytes(), result.stop_reason]
 
 
 def largest_gain(engine: Engine, problem: Problem, centers: FloatArray) -> float:

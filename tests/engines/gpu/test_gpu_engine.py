@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -12,7 +10,7 @@ from evomeans.engines import Order, create_engine
 from evomeans.engines.sampling import Drawing
 from evomeans.search import SearchSettings, solve
 from optional import require_torch
-from oracles import assert_same_bits
+from oracles import assert_same_bits, trace
 from problems import Problem, make_samples, make_weights, offspring
 
 pytestmark = pytest.mark.usefixtures("gpu_device")
@@ -30,13 +28,6 @@ def samples(n=300, d=4, dtype=np.float64, weighted=True):
     rng = np.random.default_rng(30)
     X = make_samples("normal", n, d, dtype, rng)
     return X, make_weights(n, rng) if weighted else None
-
-
-def trace(result) -> list[object]:
-    """Everything but the time it took."""
-    records = [dataclasses.replace(record, seconds=0.0) for record in result.history]
-    bits = [(m.centers.tobytes(), m.cluster_weights.tobytes()) for m in result.population]
-    return [records, bits, result.best.centers.tobytes()]
 
 
 def search(engine, settings=SETTINGS):
@@ -57,18 +48,6 @@ def test_a_search_does_not_depend_on_what_is_refined_together(dtype, weighted) -
         assert trace(search(engine)) == expected
 
 
-def test_one_at_a_time_makes_the_search_of_the_reference_engine() -> None:
-    """The same records up to rounding, as long as there are no clones."""
-    X, weights = samples()
-    settings = SearchSettings(8, 16, max_offspring=16)
-    one = search(create_engine("reference", X, weights), settings).history
-    two = search(gpu_engine(X, weights, batch=1), settings).history
-    for column in ("number", "alpha", "population_size", "accepted", "clone"):
-        np.testing.assert_array_equal(one.column(column), two.column(column))
-    for column in ("inertia", "best"):
-        np.testing.assert_allclose(one.column(column), two.column(column), rtol=1e-9)
-
-
 def test_centres_have_the_bits_of_the_cpu_engine(dtype, weighted) -> None:
     """Both sum in the same fixed point; the inertia agrees to rounding."""
     X, weights = samples(dtype=dtype, weighted=weighted)
@@ -78,17 +57,6 @@ def test_centres_have_the_bits_of_the_cpu_engine(dtype, weighted) -> None:
         assert result.centers.tobytes() == expected.centers.tobytes()
         assert result.cluster_weights.tobytes() == expected.cluster_weights.tobytes()
         assert result.inertia == pytest.approx(expected.inertia, rel=1e-12)
-
-
-def test_the_handle_of_another_engine_is_ignored() -> None:
-    """Over the same number of samples and clusters, where a mix-up would go unnoticed."""
-    X, weights = samples()
-    engine, other = gpu_engine(X, weights), gpu_engine(X[::-1].copy(), weights)
-    start = Order(engine.samples_at((np.arange(6) + 0.5) / 6))
-    (stranger,) = other.refine([start])
-    (expected,) = engine.refine([start])
-    (result,) = engine.refine([dataclasses.replace(start, parent=stranger.handle)])
-    assert_same_bits(result, expected)
 
 
 def test_handles_are_kept_within_the_budget_and_given_back() -> None:
