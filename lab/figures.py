@@ -2,7 +2,7 @@
 
 Run ``python -m lab figures``, or name some of its blocks:
 
-  machine      processor, system and versions, in one place for all others
+  machine      processor, system, versions and commit, in one place for all others
   digits       restarts and searches on the digits, k = 30: inertia, CPU time, labels that repeat
   times        running times and memory by samples, features and clusters (10 to 20 minutes)
   session      a session of the command line, as it is printed
@@ -89,13 +89,27 @@ def processor_name() -> str:
 
 
 def machine() -> str:
-    """Return the processor, the system and the versions as a list."""
+    """Return the processor, the system, the versions and the commit as a list."""
     packages = ("evomeans", "numpy", "scipy", "scikit-learn", "numba")
     versions = ", ".join(f"{name} {version(name)}" for name in packages)
     return (
         f"- {processor_name()}, {os.cpu_count()} virtual cores, {platform.system()}\n"
         f"- Python {platform.python_version()}, {versions}\n"
+        f"- commit {commit()}\n"
     )
+
+
+def commit() -> str:
+    """Return the last commit of the package, and its day; files that differ from it are named."""
+    log = git("log", "-1", "--format=%h of %cs", "--", "src")
+    changed = git("diff", "--name-only", "HEAD", "--", "src")
+    return ", ".join([log, *(f"changed {name}" for name in changed.splitlines())])
+
+
+def git(*words: str) -> str:
+    """Return what a command of git prints about the clone."""
+    done = subprocess.run(["git", *words], cwd=ROOT, stdout=subprocess.PIPE, check=True)
+    return done.stdout.decode().strip()
 
 
 def estimator(method: str, k: int, seed: int, **options: Any) -> Any:

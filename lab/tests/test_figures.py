@@ -42,3 +42,9 @@ def test_tables_of_a_terminal_are_aligned(capsys: pytest.CaptureFixture[str]) ->
     table.print_head()
     table.print_row({"name": "digits:30", "s": 1.5})
     assert capsys.readouterr().out == "problem        CPU\ndigits:30    1.5 s\n"
+
+
+def test_the_machine_names_the_commit_of_the_package() -> None:
+    if not (figures.ROOT / ".git").exists():
+        pytest.skip("not a clone")
+    assert re.search(r"^- commit [0-9a-f]{7,} of \d{4}-\d\d-\d\d", figures.machine(), re.MULTILINE)
