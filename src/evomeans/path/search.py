@@ -150,9 +150,12 @@ def divide(offsets: FloatArray, direction: FloatArray) -> tuple[float, FloatArra
 def merging_costs(centers: FloatArray, weights: FloatArray) -> FloatArray:
     """Return what merging any two clusters costs, wₐwᵦ/(wₐ+wᵦ)·‖cₐ−cᵦ‖², as a condensed matrix."""
     a, b = np.triu_indices(len(centers), 1)
-    total = weights[a] + weights[b]
-    shares = np.divide(weights[a] * weights[b], total, out=np.zeros_like(total), where=total > 0.0)
-    return shares * pdist(centers, "sqeuclidean")
+    # By a power of two, so that no product overflows or vanishes.
+    exponent = math.frexp(weights.max())[1]
+    near_one = np.ldexp(weights, -exponent)
+    total, product = near_one[a] + near_one[b], near_one[a] * near_one[b]
+    shares = np.divide(product, total, out=np.zeros_like(total), where=total > 0.0)
+    return np.ldexp(shares, exponent) * pdist(centers, "sqeuclidean")
 
 
 def merge_pair(
