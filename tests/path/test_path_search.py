@@ -302,7 +302,6 @@ def test_extreme_weights_merge_the_same_pair(factor) -> None:
     assert_allclose(merged, expected, rtol=0.0)
 
 
-
 def test_the_gain_of_a_division_is_what_it_gains():
     rng = np.random.default_rng(2)
     X = np.vstack([rng.normal(size=(30, 2)), rng.normal(size=(10, 2)) + 8])
