@@ -155,7 +155,8 @@ def merging_costs(centers: FloatArray, weights: FloatArray) -> FloatArray:
     near_one = np.ldexp(weights, -exponent)
     total, product = near_one[a] + near_one[b], near_one[a] * near_one[b]
     shares = np.divide(product, total, out=np.zeros_like(total), where=total > 0.0)
-    return np.ldexp(shares, exponent) * pdist(centers, "sqeuclidean")
+    costs: FloatArray = np.ldexp(shares, exponent) * pdist(centers, "sqeuclidean")
+    return costs
 
 
 def merge_pair(
