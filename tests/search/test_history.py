@@ -100,6 +100,7 @@ def test_a_history_is_a_list_of_its_own() -> None:
     records = [record(i) for i in range(4)]
     history = History(records)
     assert history == records
+    assert history[1:3].column("number").tolist() == [1, 2]
     records.clear()
     assert [one.number for one in history] == [0, 1, 2, 3]
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,6 +100,15 @@ class History(list[OffspringRecord]):
 
     It is a list that also returns columns, data frames and CSV files.
     """
+
+    @overload
+    def __getitem__(self, index: SupportsIndex, /) -> OffspringRecord: ...
+    @overload
+    def __getitem__(self, index: slice, /) -> History: ...
+    def __getitem__(self, index: SupportsIndex | slice, /) -> OffspringRecord | History:
+        if isinstance(index, slice):
+            return History(super().__getitem__(index))
+        return super().__getitem__(index)
 
     def __repr__(self) -> str:
         if not self:
