@@ -89,6 +89,17 @@ def test_bounds_that_exceed_the_free_memory_are_refused_before_they_are_taken(
     assert len(engine.workers(50, 24)) == 4
 
 
+@pytest.mark.parametrize("n_clusters", [200, 250])
+def test_memory_of_earlier_solutions_counts_as_free(n_clusters, monkeypatch) -> None:
+    """It is used again for as many clusters, and let go of for others, as along a path."""
+    engine = CpuEngine(np.random.default_rng(0).normal(size=(3000, 8)).astype(np.float32))
+    size = State.size(3000, n_clusters)
+    engine.memory.give_back(engine._new_solution(200))
+    monkeypatch.setattr(cpu_engine, "WORTH_ASKING", size)
+    monkeypatch.setattr(cpu_engine, "free_memory", lambda: 0 if engine.memory._free else size)
+    assert len(engine.workers(n_clusters, 24)) == 1
+
+
 def test_swaps_that_are_stopped_leave_what_they_have_reached() -> None:
     """Its inertia is at most what it was before the swaps, and known to be."""
     X = np.random.default_rng(5).normal(size=(20_000, 4))

@@ -434,9 +434,12 @@ class CpuEngine(Abandonable, BaseEngine):
         Each has a bound for each tile and centre.
         """
         size, room = State.size(self.n_samples, n_clusters), self.memory.budget
-        if size < WORTH_ASKING or (free := free_memory()) is None:
+        if size < WORTH_ASKING:
             return max(1, room // size)
-        own = 0
+        reusable = self.memory.reusable(self.n_samples, n_clusters)
+        if (free := free_memory()) is None:
+            return max(1, room // size)
+        free, own = free + reusable, 0
         if not (self.is_prepared or is_sparse(self._source)):
             own = bytes_of_samples(self.n_samples, self.n_features, self.dtype.itemsize)
         if own + size > free:

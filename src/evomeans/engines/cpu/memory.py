@@ -57,6 +57,13 @@ class Memory:
         # A handle may be abandoned anywhere, also while its thread is at work in here.
         self._lock = RLock()
 
+    def reusable(self, n_samples: int, n_clusters: int) -> int:
+        """Return the bytes of solutions that can be used again; let go of those of other shapes."""
+        shape = count_tiles(n_samples), n_clusters
+        with self._lock:
+            self._free = [one for one in self._free if one.state.gaps.shape == shape]
+            return sum(one.state.nbytes for one in self._free)
+
     def new_solution(self, n_samples: int, n_clusters: int, n_features: int) -> Solution:
         """Return room for a solution, contents undefined."""
         with self._lock:
