@@ -292,8 +292,8 @@ def test_foreign_files_are_refused(path, content):
 
 
 OLDER = (
-    rf"it has version 3 of the format, and this evomeans continues version {VERSION} only\. "
-    rf"Finish the search with the evomeans that wrote it, '{evomeans.__version__}', or begin"
+    rf"it has version 3 of the format, written by an older evomeans \('{evomeans.__version__}'\); "
+    rf"this one, {evomeans.__version__}, reads version {VERSION} only\. Use the one that wrote it"
 )
 
 

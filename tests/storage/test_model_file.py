@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import random
-import shutil
 import time
 import tracemalloc
 from pathlib import Path
@@ -23,10 +22,9 @@ from sklearn.exceptions import NotFittedError
 import evomeans
 from evomeans import ConstrainedHGMeans, HGMeans, ModelFileError, load
 from evomeans.estimators.persistence import VERSION
-from evomeans.plotting.search_plots import population_data
-from evomeans.search import DEEP, PAPER, StopReason
+from evomeans.search import DEEP, PAPER
 from evomeans.search.history import COLUMNS, History
-from evomeans.storage.archive import HISTORY_MEMBERS, LATER_HISTORY_MEMBERS
+from evomeans.storage.archive import HISTORY_MEMBERS
 from tests.fuzz.tampering import contents, rewrite
 
 X = np.random.default_rng(0).normal(size=(60, 3))
@@ -109,20 +107,6 @@ def test_feature_names_come_back(tmp_path, names):
     assert twin.feature_names_in_.dtype == object
     assert_array_equal(twin.predict(table), model.labels_)
     assert list(twin.get_feature_names_out()) == list(model.get_feature_names_out())
-
-
-def test_files_with_the_old_name_of_the_limit_are_read(tmp_path):
-    """Earlier versions called the parameter max_offspring and its stop reason max_iter."""
-    model = HGMeans(3, **QUICK).fit(X)
-    model.save(tmp_path / "m")
-    meta = contents(tmp_path / "m")[0]
-    assert (meta["stop_reason"], meta["parameters"]["max_offspring"]) == ("max_offspring", 12)
-    old = dict(meta["parameters"])
-    old["max_iter"] = old.pop("max_offspring")
-    rewrite(tmp_path / "m", meta={"parameters": old, "stop_reason": "max_iter"})
-    twin = load(tmp_path / "m")
-    assert (twin.max_offspring, twin.stop_reason_) == (12, StopReason.MAX_OFFSPRING)
-    assert_same_model(twin, model)
 
 
 def test_parameters_come_back(tmp_path):
@@ -299,6 +283,7 @@ def parameters(path, **changes):
     [
         ({"format": "evomeans checkpoint"}, "of the format 'evomeans checkpoint'"),
         ({"version": VERSION + 1}, "newer evomeans"),
+        ({"version": 1}, "older evomeans .* reads version 2 only. Use the one that wrote it"),
         ({"parameters": None}, "parameters is not a JSON object"),
         ({"feature_names": ["a", "b"]}, "names 2 features, but has 3"),
         ({"feature_names": [1, 2, 3]}, "not a list of texts"),
@@ -314,7 +299,8 @@ def parameters(path, **changes):
         ({"n_rediscoveries": None}, "n_rediscoveries is not an integer"),
         ({"levels": None}, "levels are not a list of integers"),
         ({"levels": [0]}, "levels are not a list of integers"),
-        ({"stop_reason": ["max_iter"]}, "stop_reason"),
+        ({"stop_reason": ["max_offspring"]}, "stop_reason"),
+        ({"stop_reason": "max_iter"}, "stop_reason"),
         ({"frame_exponent": 5000}, "frame_exponent"),
         ({"frame_exponent": -(10**30)}, "frame_exponent"),
     ],
@@ -436,32 +422,3 @@ def test_every_column_of_a_history_is_stored():
 def test_load_is_the_public_name():
     assert evomeans.load is load
     assert issubclass(ModelFileError, ValueError)
-
-
-def test_files_of_version_1_are_read(tmp_path):
-    """They lack what later records say, which is told from the rest as far as possible."""
-    path = tmp_path / "new"
-    quick(strategy="paper").fit(X).save(path)
-    first = [
-        "number",
-        "inertia",
-        "best",
-        "alpha",
-        "n_iter",
-        "seconds",
-        "population_size",
-        "accepted",
-        "clone",
-    ]
-    assert {*HISTORY_MEMBERS} - {*LATER_HISTORY_MEMBERS} == {f"history_{name}" for name in first}
-    shutil.copy(path, tmp_path / "old")
-    later = ("certainty", "labels_stored", "levels", "missing_abilities", "n_rediscoveries")
-    rewrite(tmp_path / "old", {"version": 1}, dict.fromkeys(LATER_HISTORY_MEMBERS), later)
-    model, new = load(tmp_path / "old"), load(path)
-    assert (model.missing_abilities_, model.levels_, model.n_rediscoveries_) == ((), (), 0)
-    for name in ("number", "inertia", "best", "population", "founder", "since_improvement"):
-        assert_array_equal(model.history_.column(name), new.history_.column(name))
-    assert set(model.history_.column("made_by").tolist()) == {""}
-    assert len(population_data(model.history_).number) == 0
-    model.save(tmp_path / "again")
-    assert load(tmp_path / "again").history_ == model.history_

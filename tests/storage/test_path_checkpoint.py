@@ -91,7 +91,7 @@ def test_the_state_comes_back_as_it_was(tmp_path):
         (lambda meta: meta["entries"]["2"]["members"].reverse(), "impossible"),
         (lambda meta: meta.update(n_steps=-1), "n_steps"),
         (lambda meta: meta.update(version=PATH_VERSION + 1), "Update evomeans"),
-        (lambda meta: meta.update(version=PATH_VERSION - 1), "Finish the search with the evomeans"),
+        (lambda meta: meta.update(version=PATH_VERSION - 1), "Use the one that wrote it"),
         (lambda meta: meta["problem"].update(samples="b" * 64), "samples differs"),
     ],
 )

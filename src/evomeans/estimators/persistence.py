@@ -22,7 +22,6 @@ from evomeans.estimators.parameters import check_parameters
 from evomeans.estimators.validation import check_init
 from evomeans.search import (
     DEEP,
-    PAPER,
     STRATEGIES,
     Individual,
     OffspringRecord,
@@ -31,7 +30,6 @@ from evomeans.search import (
 )
 from evomeans.storage.archive import (
     HISTORY_MEMBERS,
-    LATER_HISTORY_MEMBERS,
     POPULATION_MEMBERS,
     Archive,
     ArchiveError,
@@ -50,8 +48,6 @@ MEMBERS = ("cluster_centers", "frame_shift", *POPULATION_MEMBERS, *HISTORY_MEMBE
 LARGEST_COORDINATE = 1e150
 # A path to write to and functions to call are not part of a model; ``init`` is an array of its own.
 NOT_STORED = {"init", "checkpoint", "observers"}
-# Names of parameters in files of earlier versions.
-RENAMED = {"max_iter": "max_offspring"}
 # Of fields that files of earlier versions, or of some models, lack.
 MISSING: dict[str, Any] = {
     "estimator": HGMEANS,
@@ -184,7 +180,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         If there is no such file, or it cannot be read.
     """
     try:
-        return _loaded(read_archive(path, FORMAT, VERSION))
+        return _loaded(read_archive(path, FORMAT, VERSION, oldest=VERSION))
     except ArchiveError as error:
         text = f"{os.fspath(path)} is not a valid model file: {error}."
         raise ModelFileError(text) from error
@@ -198,10 +194,8 @@ def _loaded(archive: Archive) -> Any:
         raise ArchiveError(f"it has the unknown estimator {estimator[:60]!r}")
     kind: Any = model_class(estimator)
     is_plain, has_labels = estimator == HGMEANS, archive.field("labels_stored", "bool")
-    later = LATER_HISTORY_MEMBERS if archive.meta["version"] < 2 else ()
     fitted = [f"fitted_{name}" for name in kind._fitted_arrays]
-    required = {*MEMBERS, *fitted, *(["labels"] if has_labels else [])}
-    archive.expect(required.difference(later), optional=["init"])
+    archive.expect([*MEMBERS, *fitted, *["labels"] * has_labels], optional=["init"])
     centers = archive.array("cluster_centers", ("float32", "float64"), (None, None))
     k, d = centers.shape
     if k == 0 or d == 0:
@@ -258,11 +252,9 @@ def _loaded(archive: Archive) -> Any:
 def _unfitted(kind: Any, archive: Archive, shape: tuple[int, int]) -> Any:
     """Return the estimator with the parameters in an archive, for centres of a shape."""
     parameters = archive.field("parameters", "dict")
-    parameters = {RENAMED.get(name, name): value for name, value in parameters.items()}
     if unknown := sorted(parameters.keys() - set(parameter_names(kind))):
         raise ArchiveError(f"it has the unknown parameter {unknown[0][:60]!r}")
-    # Files without a strategy were written when there was only that of the paper.
-    model = kind(**{"strategy": PAPER.name, **parameters})
+    model = kind(**parameters)
     if "init" in archive.arrays:
         init = archive.array("init", "float64", (None, None, None))
         model.init = init[0] if len(init) == 1 else init

@@ -73,11 +73,6 @@ class StopReason(StrEnum):
     PROVEN_OPTIMAL = "proven_optimal"
     PRECISION = "precision"
 
-    @classmethod
-    def _missing_(cls, value: object) -> StopReason | None:
-        # Its name in files of earlier versions.
-        return cls.MAX_OFFSPRING if value == "max_iter" else None
-
 
 # However little time there is, this many solutions are made, unless it is exceeded by this share.
 FEW_SOLUTIONS, GRACE = 3, 0.1

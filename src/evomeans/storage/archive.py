@@ -20,7 +20,7 @@ import re
 import stat
 import zipfile
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import Field, dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO, NoReturn
@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from evomeans._version import __version__
 from evomeans.files import write_atomically
 from evomeans.search.history import History, OffspringRecord
-from evomeans.search.population import IMPROVEMENT, Individual
+from evomeans.search.population import Individual
 
 META = "meta.json"
 META_LIMIT = 1 << 26
@@ -165,7 +165,7 @@ def write_archive(
     write_atomically(path, write)
 
 
-def read_archive(path: str | os.PathLike[str], kind: str, version: int) -> Archive:
+def read_archive(path: str | os.PathLike[str], kind: str, version: int, oldest: int = 1) -> Archive:
     """Read an archive of one kind; OSError if there is no file, ArchiveError if it is invalid."""
     members = _read_members(Path(path))
     if META not in members:
@@ -176,11 +176,14 @@ def read_archive(path: str | os.PathLike[str], kind: str, version: int) -> Archi
     number = meta.get("version")
     if type(number) is not int or number < 1:
         raise ArchiveError("it has no valid version number")
-    if number > version:
+    if not oldest <= number <= version:
+        is_newer = number > version
+        known = f"versions {oldest} to {version}" if oldest < version else f"version {version} only"
         raise ArchiveError(
-            f"it has version {_shown(number)} of the format, written by a newer evomeans "
-            f"({_shown(meta.get('evomeans'))}); this one, {__version__}, reads up to version "
-            f"{version}. Update evomeans"
+            f"it has version {_shown(number)} of the format, written by "
+            f"{'a newer' if is_newer else 'an older'} evomeans ({_shown(meta.get('evomeans'))}); "
+            f"this one, {__version__}, reads {known}. "
+            f"{'Update evomeans' if is_newer else 'Use the one that wrote it, or begin anew'}"
         )
     arrays = {name.removesuffix(".npy"): _parse_array(name, members[name]) for name in members}
     return Archive(meta, arrays)
@@ -311,10 +314,7 @@ def records_from_arrays(
     """Return the records that an archive holds, whose fields are within ranges."""
     columns: dict[str, list[Any]] = {}
     length = None
-    is_older = kind is OffspringRecord and f"{prefix}_population" not in archive.arrays
     for field in _stored_fields(kind):
-        if is_older and field.default is not MISSING:
-            continue
         member = f"{prefix}_{field.name}"
         shape = _shape(field.name, k, d)
         low, high = ranges.get(field.name) or _range(field.name, k)
@@ -331,8 +331,6 @@ def records_from_arrays(
         columns[field.name] = [row.copy() for row in values] if shape else values.tolist()
         if texts:
             columns[field.name] = [texts[place] for place in values]
-    if is_older:
-        columns |= _derived_columns(columns)
     rows = zip(*columns.values(), strict=True)
     return [kind(**dict(zip(columns, row, strict=True))) for row in rows]
 
@@ -377,36 +375,5 @@ def _texts(archive: Archive, member: str, n_records: int) -> list[str]:
     return texts
 
 
-def _derived_columns(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
-    """Complete a history of version 1, as far as it can be told from the rest.
-
-    A founder has the number of the offspring before it, and the first of a population is alone.
-    """
-    names = ("number", "population_size", "inertia")
-    populations: list[int] = []
-    founders: list[bool] = []
-    since: list[int] = []
-    last, improved, lowest = 0, 0, float("inf")
-    for number, size, inertia in zip(*(columns[name] for name in names), strict=True):
-        is_founder = number == last
-        is_new = is_founder and size == 1
-        if is_new or inertia < lowest * (1.0 - IMPROVEMENT):
-            lowest, improved = inertia, number
-        populations.append((populations[-1] if populations else 0) + is_new)
-        founders.append(is_founder)
-        since.append(number - improved)
-        last = number
-    return {"population": populations, "founder": founders, "since_improvement": since}
-
-
 POPULATION_MEMBERS = tuple(records_to_arrays(Individual, (), "population", 1, 1))
 HISTORY_MEMBERS = tuple(records_to_arrays(OffspringRecord, (), "history"))
-LATER_HISTORY_MEMBERS = (
-    *(
-        f"history_{field.name}"
-        for field in _stored_fields(OffspringRecord)
-        if field.default is not MISSING
-    ),
-    "history_operators",
-)
-"""Members that model files of version 1 do not have."""

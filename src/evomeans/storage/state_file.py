@@ -105,15 +105,8 @@ class StateFile(SearchObserver, ABC, Generic[State]):
 
     def _read(self, state: State) -> State:
         try:
-            archive = read_archive(self.path, self.format, self.version)
-            number = archive.meta["version"]
-            if number < self.version:
-                # Only the same version continues a search with the same bits.
-                raise ArchiveError(
-                    f"it has version {number} of the format, and this evomeans continues version "
-                    f"{self.version} only. Finish the search with the evomeans that wrote it, "
-                    f"{ascii(archive.meta.get('evomeans'))[:40]}, or begin anew"
-                )
+            # Only the same version continues a search with the same bits.
+            archive = read_archive(self.path, self.format, self.version, oldest=self.version)
             check_problem(archive, self.problem, self.seed)
             return self.restored(archive, state)
         except ArchiveError as error:
