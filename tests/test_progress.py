@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from evomeans.cli.terminal import Terminal
-from evomeans.path.state import PathRecord
+from evomeans.path import PathRecord
 from evomeans.progress import PathDisplay, Printer, ProofDisplay, SearchDisplay
 from evomeans.search import OffspringRecord, SearchSettings
 

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from evomeans.estimators.spherical import SphericalHGMeans
     from evomeans.estimators.trimmed import TrimmedHGMeans
     from evomeans.exact.certificate import Certificate
-    from evomeans.path.state import PathRecord
+    from evomeans.path import PathRecord
     from evomeans.search import History, Individual, OffspringRecord, StopReason
     from evomeans.storage.certificate_file import (
         CertificateFileError,
         load_certificate,
         save_certificate,
     )
-    from evomeans.storage.state_file import CheckpointError
+    from evomeans.storage.checkpoint import CheckpointError
 
 __all__ = [
     "Certificate",
@@ -59,7 +59,7 @@ __all__ = [
 _HOMES = {
     "Certificate": "evomeans.exact.certificate",
     "CertificateFileError": "evomeans.storage.certificate_file",
-    "CheckpointError": "evomeans.storage.state_file",
+    "CheckpointError": "evomeans.storage.checkpoint",
     "ExactKMeans": "evomeans.estimators.exact_kmeans",
     "ConstrainedHGMeans": "evomeans.estimators.constrained",
     "HGMeans": "evomeans.estimators.hgmeans",
@@ -69,7 +69,7 @@ _HOMES = {
     "KernelHGMeans": "evomeans.estimators.kernel",
     "ModelFileError": "evomeans.estimators.persistence",
     "OffspringRecord": "evomeans.search",
-    "PathRecord": "evomeans.path.state",
+    "PathRecord": "evomeans.path",
     "StopReason": "evomeans.search",
     "certify": "evomeans.estimators.certifying",
     "load_certificate": "evomeans.storage.certificate_file",

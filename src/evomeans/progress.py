@@ -15,7 +15,7 @@ from evomeans.wording import duration_text, number_text
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from evomeans.path.state import PathRecord
+    from evomeans.path import PathRecord
     from evomeans.search import OffspringRecord, SearchSettings
 
 FIRST_LINE, LONGEST_PAUSE = 2.0, 60.0

@@ -13,7 +13,7 @@ from blobs import FIT
 
 import evomeans as package
 from evomeans import HGMeans
-from evomeans.storage.state_file import StateFile
+from evomeans.storage.checkpoint import StateFile
 
 FILES = {
     "labels.csv",

@@ -10,16 +10,14 @@ import pytest
 from evomeans import HGMeansPath
 from evomeans.criteria import (
     CRITERIA,
+    FEWEST_SAMPLES,
+    Budget,
     Gap,
     Instability,
     PredictionStrength,
+    Samples,
     Silhouette,
     find_criterion,
-)
-from evomeans.criteria.base import (
-    FEWEST_SAMPLES,
-    Budget,
-    InMemory,
     first_at_most,
     first_within_error,
     knee,
@@ -29,7 +27,7 @@ from evomeans.criteria.base import (
     smallest,
     within_error_of_first_maximum,
 )
-from evomeans.estimators.path_solving import check_path_parameters
+from evomeans.estimators.path import check_path_parameters
 from evomeans.typing import FloatArray
 
 KS = np.array([2, 3, 4, 5, 6])
@@ -154,7 +152,7 @@ def test_sums_of_some_samples_estimate_those_of_all(samples: tuple[FloatArray, F
     X, weights = samples
     weights[::3] = 0.0
     centers = {3: np.array([[0.0] * 3, [6.0] * 3, [12.0] * 3])}
-    source, hurried = InMemory(X, weights), Budget(0.0)
+    source, hurried = Samples(X, weights), Budget(0.0)
     exact, estimate = (source.sums(centers, one)[3] for one in (Budget(), hurried))
     assert hurried.n_taken == FEWEST_SAMPLES
     assert np.count_nonzero(weights) > FEWEST_SAMPLES

@@ -167,7 +167,7 @@ def test_costly_criteria_are_computed_if_asked_for():
 
 def test_references_are_uniform_in_the_box_of_principal_axes():
     """Two tilted columns: the box is as tilted, and as narrow."""
-    from evomeans.criteria.kinds import PrincipalBox
+    from evomeans.criteria import PrincipalBox
 
     along = np.random.default_rng(0).uniform(-10, 10, size=500)
     across = np.random.default_rng(1).uniform(-1, 1, size=500)
@@ -433,4 +433,4 @@ def test_the_gpu_engine_does_it_too(gpu_device):
     path = quick((2, 6), engine="gpu").fit(X)
     assert path.best_k_ == 5
     assert_allclose(path.inertias_, quick((2, 6)).fit(X).inertias_, rtol=1e-2)
-    assert "swaps" in path.best_estimator_.missing_abilities_
+    assert "swaps" in path.best_estimator_.missing_operators_

@@ -16,7 +16,6 @@ from sklearn.base import clone
 
 from evomeans import CheckpointError, HGMeans, StopReason, load
 from evomeans.search import SearchObserver
-from evomeans.storage import state_file
 from tests.fuzz.tampering import contents
 
 X = np.random.default_rng(0).normal(size=(80, 3))
@@ -205,8 +204,8 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="signals and limits o
 
 @pytest.fixture
 def written_often(monkeypatch):
-    monkeypatch.setattr(state_file, "SECONDS_BETWEEN", 0.002)
-    monkeypatch.setattr(state_file, "PAUSE_PER_WRITE", 0.002)
+    monkeypatch.setattr("evomeans.storage.checkpoint.SECONDS_BETWEEN", 0.002)
+    monkeypatch.setattr("evomeans.storage.checkpoint.PAUSE_PER_WRITE", 0.002)
 
 
 @posix

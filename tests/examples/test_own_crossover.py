@@ -41,7 +41,7 @@ def test_a_crossover_is_passed_in_and_named_in_the_history() -> None:
     model = HGMeans(6, strategy=PLANES, max_offspring=60, random_state=0).fit(X)
     made_by = set(model.history_.column("made_by").tolist())
     assert made_by == {"random samples", "plane", "squared matching"}
-    assert model.missing_abilities_ == ()
+    assert model.missing_operators_ == ()
     assert clone(model).strategy == PLANES
 
 

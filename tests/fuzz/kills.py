@@ -23,8 +23,8 @@ LONGEST = 120.0
 # States every few hundredths of a second, so that few kills come before the first.
 CODE = """
 import sys
-from evomeans.storage import state_file
-state_file.SECONDS_BETWEEN, state_file.PAUSE_PER_WRITE = 0.02, 0.0
+from evomeans.storage import checkpoint
+checkpoint.SECONDS_BETWEEN, checkpoint.PAUSE_PER_WRITE = 0.02, 0.0
 from evomeans.cli import main
 sys.exit(main(sys.argv[1:]))
 """

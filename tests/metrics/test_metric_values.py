@@ -15,8 +15,7 @@ from scipy.spatial.distance import cdist
 from sklearn import metrics as theirs
 
 from evomeans import metrics
-from evomeans.metrics import centroid_index
-from evomeans.metrics.compactness import bic
+from evomeans.metrics import bic, centroid_index
 from evomeans.metrics.sums import MANY_CENTERS, MANY_FEATURES, two_distances
 
 

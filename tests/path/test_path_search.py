@@ -11,10 +11,15 @@ from numpy.testing import assert_allclose
 from evomeans.engines import create_engine
 from evomeans.engines.protocol import Order
 from evomeans.engines.reference import ReferenceEngine
-from evomeans.path.search import (
+from evomeans.path import (
+    Entry,
     Grown,
+    Kind,
     Merged,
     PathOutcome,
+    PathSettings,
+    PathState,
+    Step,
     divide,
     divide_best,
     follow_path,
@@ -22,7 +27,6 @@ from evomeans.path.search import (
     merge_pair,
     merging_costs,
 )
-from evomeans.path.state import Entry, Kind, PathSettings, PathState, Step
 from evomeans.search import SearchObserver, StopReason
 from evomeans.search.population import Individual
 from evomeans.search.stopping import DeferredInterrupt

@@ -25,7 +25,7 @@ from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.protocol import Order, Refinement
 from evomeans.engines.reference import ReferenceEngine
 from evomeans.engines.workers import Workers
-from evomeans.path.search import find_mean
+from evomeans.path import find_mean
 from evomeans.search import DEEP, PAPER, SearchSettings, StopReason, genetic, solve, stopping
 from evomeans.search.founding import KMeansPlusPlus, QuickSeeding, QuickStart
 from evomeans.search.stopping import DeferredInterrupt, Timing

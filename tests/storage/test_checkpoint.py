@@ -25,8 +25,7 @@ from evomeans.search.population import (
 )
 from evomeans.search.search import Bounds, SearchState
 from evomeans.storage.archive import write_archive
-from evomeans.storage.checkpoint import FORMAT, VERSION, Checkpoint, encode_state
-from evomeans.storage.state_file import CheckpointError
+from evomeans.storage.checkpoint import FORMAT, VERSION, Checkpoint, CheckpointError, encode_state
 from fakes import ScriptedClock, ScriptedEngine
 from tests.fuzz.tampering import contents, rewrite
 
@@ -192,7 +191,7 @@ def test_slow_writes_are_made_less_often(path, monkeypatch):
         writes.append(clock.now)
         clock.now += 2.0
 
-    monkeypatch.setattr("evomeans.storage.state_file.write_archive", slow)
+    monkeypatch.setattr("evomeans.storage.checkpoint.write_archive", slow)
     engine = ScriptedEngine(repeat(3.0), clock=clock)
     solve(
         engine,

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from evomeans import CheckpointError
-from evomeans.path.state import Entry, PathState
+from evomeans.path import Entry, PathState
 from evomeans.search.population import Individual
 from evomeans.storage.checkpoint import PATH_VERSION, PathCheckpoint
 from tests.fuzz.tampering import contents, rewrite

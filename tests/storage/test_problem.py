@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 
 from evomeans.engines import create_engine
 from evomeans.search import SearchSettings
-from evomeans.storage.state_file import describe_problem, digest
+from evomeans.storage.checkpoint import describe_problem, digest
 
 X = np.random.default_rng(0).normal(size=(20, 3))
 

@@ -58,8 +58,7 @@ from evomeans.progress import Display
 from evomeans.search import OffspringRecord, StopReason
 from evomeans.search.stopping import DeferredInterrupt
 from evomeans.storage.archive import ArchiveError, history_from_arrays, read_archive
-from evomeans.storage.checkpoint import FORMAT, PATH_FORMAT, PATH_VERSION, VERSION
-from evomeans.storage.state_file import CheckpointError
+from evomeans.storage.checkpoint import FORMAT, PATH_FORMAT, PATH_VERSION, VERSION, CheckpointError
 from evomeans.wording import counted, how_to_install, listed
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from evomeans.estimators.validation import check_sample_weight
 from evomeans.search import DEEP, Individual
 from evomeans.search.founding import KMeansPlusPlus, RandomSamples
 from evomeans.search.settings import MODELS
-from evomeans.storage.state_file import digest
+from evomeans.storage.checkpoint import digest
 from evomeans.typing import FloatArray, Integers
 
 if TYPE_CHECKING:

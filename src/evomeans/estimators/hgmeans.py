@@ -32,7 +32,7 @@ class HGMeans(SearchingEstimator):
           centre swaps, two further crossovers, and independent populations that follow each other
           until they agree. Which of them are used depends on the size and the distance of the
           clusters. The engines "gpu" and "dask" have initialisation, merging and populations;
-          ``missing_abilities_`` names the rest.
+          ``missing_operators_`` names the rest.
         - "paper": HG-means as published [1]_.
         - A :class:`~evomeans.search.Strategy` has operators of your own;
           examples/gallery/inside/own_crossover.py makes one. It is not stored in model files.

@@ -87,7 +87,7 @@ def write_model(path: str | os.PathLike[str], model: Any) -> None:
         "n_iter": model.n_iter_,
         "n_rediscoveries": model.n_rediscoveries_,
         "certainty": None if math.isnan(model.certainty_) else model.certainty_,
-        "missing_abilities": list(model.missing_abilities_),
+        "missing_operators": list(model.missing_operators_),
         "levels": list(model.levels_),
         "stop_reason": str(model.stop_reason_),
         "frame_exponent": model._frame.exponent,
@@ -220,7 +220,7 @@ def _loaded(archive: Archive) -> Any:
     model.n_rediscoveries_ = archive.field("n_rediscoveries", "int")
     certainty = archive.field("certainty", "float | None", 0.0, 1.0)
     model.certainty_ = math.nan if certainty is None else certainty
-    model.missing_abilities_ = tuple(archive.field("missing_abilities", "list[str] | None") or ())
+    model.missing_operators_ = tuple(archive.field("missing_operators", "list[str] | None") or ())
     model.levels_ = tuple(archive.field("levels", "list[int]", low=1))
     try:
         model.stop_reason_ = StopReason(archive.field("stop_reason", "str"))

@@ -64,8 +64,7 @@ from evomeans.search.crossover import MATCHING, merging_crossover
 from evomeans.search.levels import level_sizes
 from evomeans.search.plan import needed_abilities
 from evomeans.search.stopping import DeferredInterrupt
-from evomeans.storage.checkpoint import Checkpoint
-from evomeans.storage.state_file import describe_problem
+from evomeans.storage.checkpoint import Checkpoint, describe_problem
 from evomeans.typing import FloatArray
 from evomeans.wording import (
     advice_text,
@@ -229,7 +228,7 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
         Number of rows, followed by the sizes of the subsamples with which populations began, if
         any.
 
-    missing_abilities_ : tuple of str
+    missing_operators_ : tuple of str
         Operators of the strategy that the engine does not have, such as "swaps". Empty if it has
         all of them.
 
@@ -263,7 +262,7 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
     n_rediscoveries_: int = field(init=False)
     certainty_: float = field(init=False)
     levels_: tuple[int, ...] = field(init=False)
-    missing_abilities_: tuple[str, ...] = field(init=False)
+    missing_operators_: tuple[str, ...] = field(init=False)
     history_: History = field(init=False)
     population_: tuple[Individual, ...] = field(init=False)
     # Fitted attributes that model files hold besides these, without underscores.
@@ -438,7 +437,7 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
         self.n_rediscoveries_ = result.n_rediscoveries
         is_proven = result.stop_reason is StopReason.PROVEN_OPTIMAL
         self.certainty_ = 1.0 if is_proven else result.certainty
-        self.missing_abilities_ = tuple(sorted(map(str, result.missing_abilities)))
+        self.missing_operators_ = tuple(sorted(map(str, result.missing_abilities)))
         self.levels_ = result.levels
         self.history_ = result.history
         self.stop_reason_ = result.stop_reason

@@ -295,10 +295,10 @@ CLIENT = """
     from distributed import Client
     from evomeans import HGMeans
     from evomeans.engines.dask import blocks
-    from evomeans.storage import state_file
+    from evomeans.storage import checkpoint
 
     blocks.SMALLEST_BLOCK = 0
-    state_file.SECONDS_BETWEEN = state_file.PAUSE_PER_WRITE = 0.0
+    checkpoint.SECONDS_BETWEEN = checkpoint.PAUSE_PER_WRITE = 0.0
     address, path, samples = sys.argv[1:]
     with Client(address):
         X = da.from_array(np.load(samples), chunks=({chunks}, 4))
