@@ -163,7 +163,7 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Samples:
+class SampleSource:
     """Samples in memory, dense or sparse, or those that only ``sum_up`` can look at."""
 
     X: Any
@@ -229,7 +229,7 @@ class Evidence:
     n_samples : float
         Their number, or their total weight.
     n_features : int
-    samples : Samples
+    samples : SampleSource
     search : callable
         See :data:`SearchOthers`.
     populations : mapping of int to sequence of (k, d) arrays
@@ -247,7 +247,7 @@ class Evidence:
     cluster_weights: Mapping[int, FloatArray]
     n_samples: float
     n_features: int
-    samples: Samples
+    samples: SampleSource
     search: SearchOthers
     populations: Mapping[int, Sequence[FloatArray]] = field(default_factory=dict)
     seed: int = 0
@@ -726,10 +726,8 @@ def searchable(evidence: Evidence, n_samples: int) -> list[int]:
 def closest(X: Any, centers: FloatArray) -> NDArray[np.intp]:
     """Return the closest centre of each sample."""
     places = np.asarray(centers, dtype=np.float64)
-    labels = np.empty(X.shape[0], np.intp)
-    for rows, block in dense_blocks(X, X.shape[1] + len(places)):
-        labels[rows] = two_distances(block, places)[0]
-    return labels
+    blocks = dense_blocks(X, X.shape[1] + len(places))
+    return np.concatenate([two_distances(block, places)[0] for _, block in blocks])
 
 
 CRITERIA: Mapping[str, type[Criterion]] = {

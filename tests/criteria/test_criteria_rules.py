@@ -15,7 +15,7 @@ from evomeans.criteria import (
     Gap,
     Instability,
     PredictionStrength,
-    Samples,
+    SampleSource,
     Silhouette,
     find_criterion,
     first_at_most,
@@ -152,7 +152,7 @@ def test_sums_of_some_samples_estimate_those_of_all(samples: tuple[FloatArray, F
     X, weights = samples
     weights[::3] = 0.0
     centers = {3: np.array([[0.0] * 3, [6.0] * 3, [12.0] * 3])}
-    source, hurried = Samples(X, weights), Budget(0.0)
+    source, hurried = SampleSource(X, weights), Budget(0.0)
     exact, estimate = (source.sums(centers, one)[3] for one in (Budget(), hurried))
     assert hurried.n_taken == FEWEST_SAMPLES
     assert np.count_nonzero(weights) > FEWEST_SAMPLES

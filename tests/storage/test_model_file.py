@@ -194,17 +194,10 @@ def test_whole_numbers_of_other_models_stay_whole(tmp_path):
     assert (tmp_path / "again").read_bytes() == (tmp_path / "m").read_bytes()
 
 
-@pytest.mark.parametrize("name", ["", "a" * 200, "ü \r\ud800"])
-def test_any_name_of_an_operator_that_is_stored_comes_back(tmp_path, model, name):
+@pytest.mark.parametrize("name", ["", "a" * 300, "ü \r\n\ud800"])
+def test_any_name_of_an_operator_comes_back(tmp_path, model, name):
     renamed(model, name).save(tmp_path / "m")
     assert load(tmp_path / "m").history_[0].made_by == name
-
-
-@pytest.mark.parametrize("name", ["a\nb", "\n", "a" * 201])
-def test_a_name_of_an_operator_that_could_not_be_read_is_not_written(tmp_path, model, name):
-    with pytest.raises(ValueError, match=r"operator .* cannot be stored.* Rename the operator"):
-        renamed(model, name).save(tmp_path / "m")
-    assert list(tmp_path.iterdir()) == []
 
 
 def renamed(model, name):
@@ -283,7 +276,10 @@ def parameters(path, **changes):
     [
         ({"format": "evomeans checkpoint"}, "of the format 'evomeans checkpoint'"),
         ({"version": VERSION + 1}, "newer evomeans"),
-        ({"version": 1}, "older evomeans .* reads version 2 only. Use the one that wrote it"),
+        (
+            {"version": VERSION - 1},
+            "older evomeans .* reads version 3 only",
+        ),
         ({"parameters": None}, "parameters is not a JSON object"),
         ({"feature_names": ["a", "b"]}, "names 2 features, but has 3"),
         ({"feature_names": [1, 2, 3]}, "not a list of texts"),
@@ -298,6 +294,8 @@ def parameters(path, **changes):
         ({"estimator": ""}, "fitted|estimator|n_features_in"),
         ({"n_rediscoveries": None}, "n_rediscoveries is not an integer"),
         ({"levels": None}, "levels are not a list of integers"),
+        ({"history_operators": []}, "history_made_by is not within 0 and -1"),
+        ({"history_operators": [1]}, "history_operators are not a list of texts"),
         ({"levels": [0]}, "levels are not a list of integers"),
         ({"stop_reason": ["max_offspring"]}, "stop_reason"),
         ({"stop_reason": "max_iter"}, "stop_reason"),
@@ -416,7 +414,7 @@ def test_flipped_bytes_give_the_model_or_the_error(tmp_path_factory, model, seed
 
 def test_every_column_of_a_history_is_stored():
     """A new one of a type that cannot be stored would be forgotten."""
-    assert {f"history_{name}" for name in COLUMNS} == {*HISTORY_MEMBERS} - {"history_operators"}
+    assert {f"history_{name}" for name in COLUMNS} == {*HISTORY_MEMBERS}
 
 
 def test_load_is_the_public_name():

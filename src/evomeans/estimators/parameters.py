@@ -25,7 +25,6 @@ from evomeans.engines import ENGINE_NAMES, is_dask
 from evomeans.engines.frame import is_sparse
 from evomeans.progress import Printer, SearchDisplay
 from evomeans.search import STRATEGIES, SearchSettings, Strategy
-from evomeans.storage.archive import LONGEST_NAME
 
 T = TypeVar("T")
 RandomSource = int | np.random.Generator | np.random.RandomState
@@ -140,10 +139,6 @@ def check_strategy(strategy: object) -> Strategy:
         if STRATEGIES.get(strategy.name, strategy) != strategy:
             # Checkpoints tell searches apart by the name.
             raise ValueError(f"strategy has the name {strategy.name!r}; choose a name of its own.")
-        operators: list[Any] = [*strategy.founding, *strategy.crossovers]
-        for name in [one.name for one in operators]:
-            if "\n" in name or len(name) > LONGEST_NAME:
-                raise ValueError(f"strategy has an operator named {name[:60]!r}; shorten the name.")
         return strategy
     if not isinstance(strategy, str):
         names = _listed(STRATEGIES)

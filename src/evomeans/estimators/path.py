@@ -23,7 +23,7 @@ from evomeans.criteria import (
     Budget,
     Criterion,
     Evidence,
-    Samples,
+    SampleSource,
     Searched,
     find_criterion,
 )
@@ -363,7 +363,7 @@ def collect_evidence(
         cluster_weights={k: entries[k].best.cluster_weights for k in ks},
         n_samples=engine.total_weight,
         n_features=search.X.shape[1],
-        samples=Samples(search.X, search.sample_weight, in_dask),
+        samples=SampleSource(search.X, search.sample_weight, in_dask),
         search=search_others,
         populations={
             k: [one[0].centers for one in (entry.up, entry.down) if one]

@@ -6,7 +6,6 @@ import math
 import os
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from importlib import import_module
 from inspect import signature
 from numbers import Integral, Real
@@ -41,21 +40,12 @@ from evomeans.storage.archive import (
 )
 
 FORMAT = "evomeans model"
-VERSION = 2
-HGMEANS = "HGMeans"
+VERSION = 3
 MEMBERS = ("cluster_centers", "frame_shift", *POPULATION_MEMBERS, *HISTORY_MEMBERS)
 # The squares of coordinates in the frame must not overflow, nor must their sums.
 LARGEST_COORDINATE = 1e150
 # A path to write to and functions to call are not part of a model; ``init`` is an array of its own.
 NOT_STORED = {"init", "checkpoint", "observers"}
-# Of fields that files of earlier versions, or of some models, lack.
-MISSING: dict[str, Any] = {
-    "estimator": HGMEANS,
-    "fitted": {},
-    "labels_stored": True,
-    "levels": [],
-    "n_rediscoveries": 0,
-}
 
 
 class ModelFileError(ValueError):
@@ -81,7 +71,9 @@ def write_model(path: str | os.PathLike[str], model: Any) -> None:
         # They are as large as the data, and predict makes them again.
         labels = None
     meta = {
+        "estimator": kind.__name__,
         "parameters": parameters,
+        "n_features_in": model.n_features_in_,
         "feature_names": None if names is None else [str(name) for name in names],
         "inertia": model.inertia_,
         "n_iter": model.n_iter_,
@@ -92,20 +84,17 @@ def write_model(path: str | os.PathLike[str], model: Any) -> None:
         "stop_reason": str(model.stop_reason_),
         "frame_exponent": model._frame.exponent,
         "labels_stored": labels is not None,
+        "fitted": {name: getattr(model, f"{name}_") for name in kind._fitted_numbers},
     }
     if hasattr(model, "certificate_"):
         from evomeans.storage.certificate_file import certificate_to_meta
 
         meta["certificate"] = certificate_to_meta(model.certificate_)
-    if kind.__name__ != HGMEANS:
-        meta["estimator"] = kind.__name__
-        meta["n_features_in"] = model.n_features_in_
-        meta["fitted"] = {name: getattr(model, f"{name}_") for name in kind._fitted_numbers}
     arrays = {
         "cluster_centers": model.cluster_centers_,
         "frame_shift": model._frame.shift,
-        **records_to_arrays(Individual, model.population_, "population", k, d),
-        **records_to_arrays(OffspringRecord, model.history_, "history"),
+        **records_to_arrays(Individual, model.population_, "population", meta, k, d),
+        **records_to_arrays(OffspringRecord, model.history_, "history", meta),
         "labels": labels,
         "init": np.asarray(init) if init else None,
         **{f"fitted_{name}": getattr(model, f"{name}_") for name in kind._fitted_arrays},
@@ -188,12 +177,11 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 def _loaded(archive: Archive) -> Any:
     """Return the estimator that an archive holds."""
-    archive = replace(archive, meta={**MISSING, **archive.meta})
     estimator = archive.field("estimator", "str")
     if estimator not in HOMES:
         raise ArchiveError(f"it has the unknown estimator {estimator[:60]!r}")
     kind: Any = model_class(estimator)
-    is_plain, has_labels = estimator == HGMEANS, archive.field("labels_stored", "bool")
+    has_labels = archive.field("labels_stored", "bool")
     fitted = [f"fitted_{name}" for name in kind._fitted_arrays]
     archive.expect([*MEMBERS, *fitted, *["labels"] * has_labels], optional=["init"])
     centers = archive.array("cluster_centers", ("float32", "float64"), (None, None))
@@ -201,7 +189,7 @@ def _loaded(archive: Archive) -> Any:
     if k == 0 or d == 0:
         raise ArchiveError("it has no centres")
     model = _unfitted(kind, archive, (k, d))
-    model.n_features_in_ = d if is_plain else archive.field("n_features_in", "int", 1)
+    model.n_features_in_ = archive.field("n_features_in", "int", 1)
     names = archive.field("feature_names", "list[str] | None")
     if names is not None:
         if len(names) != model.n_features_in_:
@@ -211,7 +199,7 @@ def _loaded(archive: Archive) -> Any:
     model.cluster_centers_, model._frame = centers, _frame(archive, centers)
     if has_labels:
         # Only plain k-means gives every sample a cluster.
-        low = 0 if is_plain else -1
+        low = 0 if kind._is_plain_kmeans else -1
         model.labels_ = archive.array("labels", "int32", (None,), low=low, high=k - 1)
         if len(model.labels_) == 0:
             raise ArchiveError("it has no labels")
@@ -220,7 +208,7 @@ def _loaded(archive: Archive) -> Any:
     model.n_rediscoveries_ = archive.field("n_rediscoveries", "int")
     certainty = archive.field("certainty", "float | None", 0.0, 1.0)
     model.certainty_ = math.nan if certainty is None else certainty
-    model.missing_operators_ = tuple(archive.field("missing_operators", "list[str] | None") or ())
+    model.missing_operators_ = tuple(archive.field("missing_operators", "list[str]"))
     model.levels_ = tuple(archive.field("levels", "list[int]", low=1))
     try:
         model.stop_reason_ = StopReason(archive.field("stop_reason", "str"))

@@ -26,7 +26,7 @@ from evomeans.metrics.sums import (
     simplified,
     two_distances,
 )
-from evomeans.typing import FloatArray
+from evomeans.typing import FloatArray, Indices
 
 __all__ = [
     "bic_score",
@@ -84,10 +84,11 @@ def calinski_harabasz_score(
     >>> calinski_harabasz_score([[0.0], [1.0], [5.0], [6.0]], [0, 0, 1, 1])
     50.0
     """
-    sums, _, total = _by_label(X, labels, sample_weight)
-    return calinski_harabasz(
-        float(sums.squares.sum()), total, float(sums.weights.sum()), len(sums.weights)
-    )
+    sums, means = _by_label(X, labels, sample_weight)
+    within, n_samples = float(sums.squares.sum()), float(sums.weights.sum())
+    mean = sums.weights @ (means - means[0]) / n_samples + means[0]
+    total = within + float(sums.weights @ np.square(means - mean).sum(axis=1))
+    return calinski_harabasz(within, total, n_samples, len(sums.weights))
 
 
 def calinski_harabasz(inertia: float, total: float, n_samples: float, k: int) -> float:
@@ -129,9 +130,8 @@ def bic_score(X: Any, labels: ArrayLike, sample_weight: ArrayLike | None = None)
     >>> bic_score(X, [0, 0, 1, 1]) < bic_score(X, [0, 0, 0, 0])
     True
     """
-    samples = checked_samples(X)
-    sums, _, _ = _by_label(samples, labels, sample_weight)
-    return bic(float(sums.squares.sum()), sums.weights, samples.shape[1])
+    sums, means = _by_label(X, labels, sample_weight)
+    return bic(float(sums.squares.sum()), sums.weights, means.shape[1])
 
 
 def bic(inertia: float, cluster_weights: FloatArray, n_features: int) -> float:
@@ -173,8 +173,7 @@ def davies_bouldin_score(
     >>> davies_bouldin_score([[0.0], [1.0], [5.0], [6.0]], [0, 0, 1, 1])
     0.2
     """
-    sums, means, _ = _by_label(X, labels, sample_weight)
-    return davies_bouldin(sums, means)
+    return davies_bouldin(*_by_label(X, labels, sample_weight))
 
 
 def davies_bouldin(sums: ClusterSums, centers: FloatArray) -> float:
@@ -192,19 +191,23 @@ def davies_bouldin(sums: ClusterSums, centers: FloatArray) -> float:
     return float(ratios.max(axis=1).mean())
 
 
+def _checked(
+    X: Any, labels: ArrayLike, sample_weight: ArrayLike | None
+) -> tuple[Any, Indices, FloatArray]:
+    """Return samples, their labels as 0, 1, …, and their weights."""
+    samples = checked_samples(X)
+    n_samples = samples.shape[0]
+    codes = checked_labels("labels", labels, n_samples)
+    return samples, codes, checked_weights(sample_weight, n_samples)
+
+
 def _by_label(
     X: Any, labels: ArrayLike, sample_weight: ArrayLike | None
-) -> tuple[ClusterSums, FloatArray, float]:
-    """Return sums around the means of clusters, the means, and the inertia of one cluster."""
-    samples = checked_samples(X)
-    codes = checked_labels("labels", labels, samples.shape[0])
-    weights = checked_weights(sample_weight, samples.shape[0])
+) -> tuple[ClusterSums, FloatArray]:
+    """Return sums around the means of clusters, and the means."""
+    samples, codes, weights = _checked(X, labels, sample_weight)
     means = means_by_label(samples, codes, weights)
-    sums = cluster_sums(samples, means, weights, codes)
-    whole = np.zeros_like(codes)
-    mean = means_by_label(samples, whole, weights)
-    total = float(cluster_sums(samples, mean, weights, whole).squares.sum())
-    return sums, means, total
+    return cluster_sums(samples, means, weights, codes), means
 
 
 @described_like(calinski_harabasz_score)
@@ -246,11 +249,8 @@ def simplified_silhouette_samples(X: Any, centers: ArrayLike) -> FloatArray:
             f"centers has {places.shape[1]} features and X has {samples.shape[1]}; both need the "
             "same."
         )
-    values = np.empty(samples.shape[0])
-    for rows, block in dense_blocks(samples, samples.shape[1] + len(places)):
-        _, near, far, _ = two_distances(block, places)
-        values[rows] = simplified(near, far)
-    return values
+    blocks = dense_blocks(samples, samples.shape[1] + len(places))
+    return np.concatenate([simplified(*two_distances(block, places)[1:3]) for _, block in blocks])
 
 
 @described_like(calinski_harabasz_score)
@@ -304,9 +304,7 @@ def silhouette_samples(
     >>> silhouette_samples([[0.0], [2.0], [6.0]], [0, 0, 1])
     array([0.66666667, 0.5       , 0.        ])
     """
-    samples = checked_samples(X)
-    codes = checked_labels("labels", labels, samples.shape[0])
-    weights = checked_weights(sample_weight, samples.shape[0])
+    samples, codes, weights = _checked(X, labels, sample_weight)
     k = int(codes.max()) + 1
     if k < 2:
         raise ValueError("labels has 1 cluster; a silhouette needs at least 2.")
@@ -353,9 +351,7 @@ def silhouette_score(
     random_state : int, default=0
         Seed of the draw.
     """
-    samples = checked_samples(X)
-    codes = checked_labels("labels", labels, samples.shape[0])
-    weights = checked_weights(sample_weight, samples.shape[0])
+    samples, codes, weights = _checked(X, labels, sample_weight)
     if sample_size is not None and sample_size < samples.shape[0]:
         rng = np.random.default_rng(random_state)
         chosen = np.sort(rng.choice(samples.shape[0], sample_size, replace=False))

@@ -7,7 +7,7 @@ that are there before memory is allocated for it. Any fault raises :class:`Archi
 Solutions and histories as plain arrays, for model files and checkpoints, and back.
 
 Every field of a record becomes an array, whose type follows from that of the field. Texts become
-places in a list of names, which has an array of its own. What only an engine needs is left out.
+places in a list of names in the JSON object. What only an engine needs is left out.
 """
 
 from __future__ import annotations
@@ -279,32 +279,20 @@ ARRAY_TYPES: dict[Any, str] = {
     "FloatArray": "float64",
     "str": "int64",
 }
-LONGEST_NAME = 200
 
 
 def records_to_arrays(
-    kind: type, records: Collection[Any], prefix: str, k: int = 0, d: int = 0
+    kind: type, records: Collection[Any], prefix: str, meta: dict[str, Any], k: int = 0, d: int = 0
 ) -> Arrays:
-    """Stack the fields of records with k centres in d dimensions."""
+    """Stack the fields of records with k centres in d dimensions; names go into ``meta``."""
     arrays: Arrays = {}
     for field in _stored_fields(kind):
         values = [getattr(record, field.name) for record in records]
-        texts = list(dict.fromkeys(values)) if field.type == "str" else None
-        if texts is not None:
-            values = [texts.index(value) for value in values]
+        if field.type == "str":
+            meta[f"{prefix}_operators"] = names = list(dict.fromkeys(values))
+            values = [names.index(value) for value in values]
         stack = np.array(values, dtype=ARRAY_TYPES[field.type])
         arrays[f"{prefix}_{field.name}"] = stack.reshape(-1, *_shape(field.name, k, d))
-        if texts is not None:
-            # They may be the user's own, and must be read again.
-            for text in texts:
-                if "\n" in text or len(text) > LONGEST_NAME:
-                    raise ValueError(
-                        f"The operator {text[:60]!r} cannot be stored: its name must be a single "
-                        f"line of at most {LONGEST_NAME} characters, and it has {len(text)}. "
-                        "Rename the operator."
-                    )
-            points = [ord(letter) for letter in "\n".join(texts)]
-            arrays[f"{prefix}_operators"] = np.array(points, dtype=np.int64)
     return arrays
 
 
@@ -318,19 +306,17 @@ def records_from_arrays(
         member = f"{prefix}_{field.name}"
         shape = _shape(field.name, k, d)
         low, high = ranges.get(field.name) or _range(field.name, k)
-        texts = _texts(archive, f"{prefix}_operators", length or 0) if field.type == "str" else []
-        values = archive.array(
-            member,
-            ARRAY_TYPES[field.type],
-            (length, *shape),
-            low=low,
-            high=len(texts) - 1 if texts else high,
-        )
+        names = None
+        if field.type == "str":
+            names = archive.field(f"{prefix}_operators", "list[str]")
+            high = len(names) - 1
+        kept, wanted = ARRAY_TYPES[field.type], (length, *shape)
+        values = archive.array(member, kept, wanted, low=low, high=high)
         length = len(values)
         # Copies: a solution must not keep all others alive.
         columns[field.name] = [row.copy() for row in values] if shape else values.tolist()
-        if texts:
-            columns[field.name] = [texts[place] for place in values]
+        if names is not None:
+            columns[field.name] = [names[place] for place in values]
     rows = zip(*columns.values(), strict=True)
     return [kind(**dict(zip(columns, row, strict=True))) for row in rows]
 
@@ -341,10 +327,9 @@ def history_from_arrays(archive: Archive) -> History:
 
 
 def _stored_fields(kind: type) -> list[Field[Any]]:
-    """Return the fields of records that are stored, texts last."""
+    """Return the fields of records that are stored."""
     known = [field for field in fields(kind) if field.type in ARRAY_TYPES]
-    stored = [field for field in known if field.metadata.get("is_stored", True)]
-    return sorted(stored, key=lambda field: field.type == "str")
+    return [field for field in known if field.metadata.get("is_stored", True)]
 
 
 def _shape(name: str, k: int, d: int) -> tuple[int, ...]:
@@ -364,16 +349,5 @@ def _range(name: str, k: int) -> tuple[float, float]:
     return special.get(name, (0.0, math.inf))
 
 
-def _texts(archive: Archive, member: str, n_records: int) -> list[str]:
-    """Return the names of the operators of some records, which are at most as many."""
-    points = archive.array(member, "int64", (None,), low=0, high=0x10FFFF)
-    if len(points) > n_records * (LONGEST_NAME + 1):
-        raise ArchiveError(f"its {member} is too long for {n_records} records")
-    texts = "".join(map(chr, points.tolist())).split("\n")
-    if any(len(text) > LONGEST_NAME for text in texts):
-        raise ArchiveError(f"its {member} has a name that is too long")
-    return texts
-
-
-POPULATION_MEMBERS = tuple(records_to_arrays(Individual, (), "population", 1, 1))
-HISTORY_MEMBERS = tuple(records_to_arrays(OffspringRecord, (), "history"))
+POPULATION_MEMBERS = tuple(records_to_arrays(Individual, (), "population", {}, 1, 1))
+HISTORY_MEMBERS = tuple(records_to_arrays(OffspringRecord, (), "history", {}))

@@ -287,10 +287,10 @@ class Fields:
                     arrays[name] = np.array(value, dtype=np.float64).reshape(-1, self.k, self.d)
                 case "list[Order]" if arrays is not None:
                     searches = [own.local_search for own in value]
-                    arrays |= records_to_arrays(Order, value, name, self.k, self.d)
-                    arrays |= records_to_arrays(LocalSearch, searches, name)
+                    arrays |= records_to_arrays(Order, value, name, meta, self.k, self.d)
+                    arrays |= records_to_arrays(LocalSearch, searches, name, meta)
                 case "History" if arrays is not None:
-                    arrays |= records_to_arrays(OffspringRecord, value, name)
+                    arrays |= records_to_arrays(OffspringRecord, value, name, meta)
                 case unknown:
                     raise TypeError(f"A checkpoint cannot store {name} of type {unknown}.")
         return meta
@@ -410,7 +410,7 @@ def _restored(stored: Any, ours: Any, name: str = "random") -> Any:
 
 
 FORMAT = "evomeans checkpoint"
-VERSION = 13
+VERSION = 14
 # The member with the labels of all solutions, of models whose solutions have them.
 LABELS = "solution_labels"
 
@@ -487,7 +487,7 @@ def encode_state(state: SearchState) -> tuple[dict[str, Any], Arrays]:
     k, d = state.bounds.n_clusters, state.bounds.n_features
     known = Fields(k=k, d=d)
     meta, solutions = known.encoded(state, arrays), known.solutions
-    arrays |= records_to_arrays(Individual, solutions, "solution", k, d)
+    arrays |= records_to_arrays(Individual, solutions, "solution", meta, k, d)
     if solutions and all(one.labels is not None for one in solutions):
         arrays[LABELS] = np.array([one.labels for one in solutions], dtype=np.int32)
     return meta, arrays
