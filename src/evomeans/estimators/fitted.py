@@ -48,60 +48,6 @@ CARD = (
 )
 
 
-class ReportMixin:
-    """A mixin for estimators that present themselves once they are fitted."""
-
-    def report(self, X: Any, path: str | os.PathLike[str], **options: Any) -> Path:
-        """Write a report of the fit: one HTML file that needs nothing else.
-
-        It needs the extra ``report``.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The samples of the fit, in memory.
-        path : path-like
-            The file, such as "report.html"; one of this name is replaced.
-        **options
-            What else is known: ``title``, ``sample_weight``, ``feature_names``, ``units``,
-            ``sample_names``, ``standardization`` and others, see
-            :func:`evomeans.report.report_data`.
-
-        Returns
-        -------
-        Path
-            Where the file is.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from sklearn.datasets import load_iris
-        >>> from evomeans import HGMeans
-        >>> X = load_iris(as_frame=True).data
-        >>> model = HGMeans(3, random_state=0).fit(X)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model.report(X, f"{folder}/iris.html", title="Iris").name
-        'iris.html'
-        """
-        from evomeans.report import write_report
-
-        if is_dask(X):
-            raise TypeError("report takes samples in memory; pass X.compute() if they fit into it.")
-        return write_report(self, X, path, **options)
-
-    def _repr_html_inner(self) -> str:
-        """Show the fit, or the parameters if there is none."""
-        parameters: str = super()._repr_html_inner()  # type: ignore[misc]
-        return fitted_html(self, parameters)
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        """Show the fit in notebooks where scikit-learn would show its diagram."""
-        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
-        if "text/html" in bundle:
-            bundle["text/html"] = fitted_html(self, bundle["text/html"])
-        return bundle
-
-
 def fitted_html(model: Any, parameters: str) -> str:
     """Return a card about a fitted model with scikit-learn's view below; unfitted, that alone."""
     if not hasattr(model, "cluster_centers_"):
@@ -179,7 +125,7 @@ def _path_card(path: Any) -> tuple[dict[str, str], str]:
     return rows, bars_svg(inertias, "Inertia by the number of clusters")
 
 
-class CentersMixin(ReportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore[misc]
+class CentersMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore[misc]
     """What an estimator inherits that has centres to compare new samples with.
 
     Subclasses document only what they add.
@@ -337,6 +283,44 @@ class CentersMixin(ReportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         engine, centers = self._fitted_engine(X, sample_weight)
         return -engine.assign(centers)[1]
 
+    def report(self, X: Any, path: str | os.PathLike[str], **options: Any) -> Path:
+        """Write a report of the fit: one HTML file that needs nothing else.
+
+        It needs the extra ``report``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples of the fit, in memory.
+        path : path-like
+            The file, such as "report.html"; one of this name is replaced.
+        **options
+            What else is known: ``title``, ``sample_weight``, ``feature_names``, ``units``,
+            ``sample_names``, ``standardization`` and others, see
+            :func:`evomeans.report.report_data`.
+
+        Returns
+        -------
+        Path
+            Where the file is.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from sklearn.datasets import load_iris
+        >>> from evomeans import HGMeans
+        >>> X = load_iris(as_frame=True).data
+        >>> model = HGMeans(3, random_state=0).fit(X)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.report(X, f"{folder}/iris.html", title="Iris").name
+        'iris.html'
+        """
+        from evomeans.report import write_report
+
+        if is_dask(X):
+            raise TypeError("report takes samples in memory; pass X.compute() if they fit into it.")
+        return write_report(self, X, path, **options)
+
     def _keep_features(self, features: Features, frame: Frame) -> None:
         """Remember the columns of the samples, and the frame of the centres."""
         self.n_features_in_ = features.count
@@ -373,6 +357,18 @@ class CentersMixin(ReportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         frame = frame_for_new_samples(X, self._frame, self._centers)
         engine = create_engine(self.engine, X, sample_weight, frame=frame, searching=False)
         return engine, encode_centers(frame, self._centers)
+
+    def _repr_html_inner(self) -> str:
+        """Show the fit, or the parameters if there is none."""
+        parameters: str = super()._repr_html_inner()
+        return fitted_html(self, parameters)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        """Show the fit in notebooks where scikit-learn would show its diagram."""
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] = fitted_html(self, bundle["text/html"])
+        return bundle
 
     @property
     def _n_features_out(self) -> int:
