@@ -102,15 +102,18 @@ def check_parameters(estimator: Any) -> Parameters:
 
 def check_search_settings(estimator: Any) -> SearchSettings:
     """Turn the estimator's parameters into the settings of the search."""
+    patience = estimator.n_iter_no_change
+    if estimator.certainty is None:
+        raise TypeError("certainty must be a number between 0 and 1, got None.")
     try:
         return SearchSettings(
             min_population=check_int("min_population", estimator.min_population),
             max_population=check_int("max_population", estimator.max_population),
             max_offspring=check_int("max_offspring", estimator.max_offspring),
-            patience=check_optional_int("n_iter_no_change", estimator.n_iter_no_change),
+            patience=None if patience is None else check_int("n_iter_no_change", patience),
             max_time=check_real("max_time", estimator.max_time),
             target_inertia=check_real("target_inertia", estimator.target_inertia),
-            certainty=check_certainty(estimator.certainty),
+            certainty=check_real("certainty", estimator.certainty) or 0.0,
             subsample=check_subsample(estimator.subsample, estimator.n_clusters),
             strategy=check_strategy(estimator.strategy),
         )
@@ -175,11 +178,6 @@ def check_subsample(subsample: object, n_clusters: int) -> int | str | None:
     return size
 
 
-def check_optional_int(name: str, value: object) -> int | None:
-    """Return ``value`` as an int, or None."""
-    return None if value is None else check_int(name, value)
-
-
 def check_real(name: str, value: object) -> float | None:
     """Return a number as a float, or None."""
     if value is None:
@@ -187,15 +185,6 @@ def check_real(name: str, value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number or None, got {shown(value)}.")
     return float(value)
-
-
-def check_certainty(value: object) -> float:
-    """Return the level of certainty as a float."""
-    if value is None:
-        raise TypeError("certainty must be a number between 0 and 1, got None.")
-    level = check_real("certainty", value)
-    assert level is not None
-    return level
 
 
 def shown(value: object) -> str:

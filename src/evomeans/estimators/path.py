@@ -34,7 +34,6 @@ from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.parameters import (
     Surroundings,
     check_int,
-    check_optional_int,
     check_real,
     check_strategy,
     check_surroundings,
@@ -110,9 +109,9 @@ def check_path_parameters(estimator: Any) -> PathParameters:
     """Check all parameters of HGMeansPath for which no samples are needed."""
     ks = check_k_range(estimator.k_range)
     criteria, select = check_criteria(estimator.criteria, estimator.select, ks)
-    patience = check_optional_int("n_iter_no_change", estimator.n_iter_no_change)
-    if patience is not None and patience < 1:
-        raise ValueError(f"n_iter_no_change={patience} must be at least 1, or None.")
+    patience = estimator.n_iter_no_change
+    if patience is not None:
+        patience = check_int("n_iter_no_change", patience, at_least=1)
     settings = PathSettings(
         strategy=check_strategy(estimator.strategy),
         confirmations=check_int("confirmations", estimator.confirmations, at_least=0),
