@@ -34,11 +34,11 @@ def test_the_run_is_what_python_would_find(evomeans, blobs):
     path = HGMeansPath((2, 5), select="bic", random_state=1).fit(blobs)
     labels = pl.read_csv("out/labels.csv")
     assert labels.columns == ["name", "k2", "k3", "k4", "k5"]
-    np.testing.assert_array_equal(labels.drop("name").to_numpy(), path.labels_)
+    np.testing.assert_array_equal(labels.drop("name").to_numpy(), path.labels_path_)
     centers = pl.read_csv("out/centers.csv")
     assert centers["k"].to_list() == [2] * 2 + [3] * 3 + [4] * 4 + [5] * 5
     three = centers.filter(pl.col("k") == 3).to_numpy()[:, 2:]
-    np.testing.assert_array_equal(three, path.cluster_centers_[3])
+    np.testing.assert_array_equal(three, path.at(3).cluster_centers_)
     results = pl.read_csv("out/path.csv")
     np.testing.assert_array_equal(results["inertia"].to_numpy(), path.inertias_)
     assert set(path.suggestions_) <= set(results.columns)

@@ -171,7 +171,7 @@ def test_a_path_without_time_says_that_its_criteria_are_estimates(
         path.fit(X)
     assert path.best_k_ == 3
     assert np.isfinite(path.results_["davies_bouldin"]).all()
-    assert path.labels_.shape == (len(X), 5)
+    assert path.labels_path_.shape == (len(X), 5)
 
 
 def test_a_silhouette_without_time_looks_at_fewer_samples(

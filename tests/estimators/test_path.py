@@ -53,16 +53,15 @@ def test_scikit_learns_own_checks(estimator, check):
 
 def test_attributes_belong_together(path):
     assert_array_equal(path.k_values_, range(2, 8))
-    assert path.labels_.shape == (150, 6)
-    assert path.labels_.dtype == np.int32
+    assert path.labels_path_.shape == (150, 6)
+    assert path.labels_path_.dtype == np.int32
     assert all(b < a for a, b in pairwise(path.inertias_))
     for place, k in enumerate(path.k_values_.tolist()):
         model = path.at(k)
         assert isinstance(model, HGMeans)
         assert model.n_clusters == k
-        assert_array_equal(model.labels_, path.labels_[:, place])
+        assert_array_equal(model.labels_, path.labels_path_[:, place])
         assert_array_equal(model.predict(X), model.labels_)
-        assert_array_equal(model.cluster_centers_, path.cluster_centers_[k])
         assert model.inertia_ == path.inertias_[place]
         assert -model.score(X) == pytest.approx(model.inertia_)
         assert model.n_rediscoveries_ == path.n_rediscoveries_[place]
@@ -116,7 +115,10 @@ def test_clear_clusters_are_found_by_all_of_the_usual_criteria(path):
         assert path.suggestions_[name] == 5, name
     assert path.best_k_ == 5
     assert path.best_estimator_.n_clusters == 5
-    assert_array_equal(path.predict(X), path.labels_[:, 3])
+    assert_array_equal(path.predict(X), path.labels_path_[:, 3])
+    assert_array_equal(path.labels_, path.best_estimator_.labels_)
+    assert_array_equal(path.cluster_centers_, path.best_estimator_.cluster_centers_)
+    assert path.inertia_ == path.inertias_[3]
     assert path.transform(X).shape == (150, 5)
     assert path.score(X) == pytest.approx(-path.inertias_[3])
     assert list(path.get_feature_names_out()) == [f"hgmeanspath{i}" for i in range(5)]
@@ -143,7 +145,7 @@ def test_it_is_as_deep_as_independent_fits():
 
 
 def test_values_are_those_of_scikit_learn(path):
-    for place, labels in enumerate(path.labels_.T):
+    for place, labels in enumerate(path.labels_path_.T):
         for name, score in (
             ("calinski_harabasz", theirs.calinski_harabasz_score),
             ("davies_bouldin", theirs.davies_bouldin_score),
@@ -161,7 +163,7 @@ def test_costly_criteria_are_computed_if_asked_for():
     assert path.suggestions_["prediction_strength"] == 5
     assert path.results_["instability"][3] < 0.01
     assert (path.results_["gap_error"] > 0).all()
-    expected = [theirs.silhouette_score(X, labels) for labels in path.labels_.T]
+    expected = [theirs.silhouette_score(X, labels) for labels in path.labels_path_.T]
     assert_allclose(path.results_["silhouette"], expected, rtol=1e-9)
 
 
@@ -386,7 +388,7 @@ def test_kinds_of_samples(kind):
     path = quick(criteria=[*CRITERIA][:3]).fit(samples, sample_weight=weights)
     assert path.best_k_ == 5
     if kind == "float32":
-        assert path.cluster_centers_[5].dtype == np.float32
+        assert path.cluster_centers_.dtype == np.float32
     elif kind == "frame":
         assert list(path.feature_names_in_) == list(path.best_estimator_.feature_names_in_)
     elif kind == "weights":
@@ -414,12 +416,12 @@ def test_samples_in_dask_stay_there():
     da = pytest.importorskip("dask.array")
     lazy = da.from_array(X, chunks=(60, 2))
     path = HGMeansPath((2, 6), random_state=0).fit(lazy)
-    assert isinstance(path.labels_, da.Array)
-    assert path.labels_.shape == (150, 5)
+    assert isinstance(path.labels_path_, da.Array)
+    assert path.labels_path_.shape == (150, 5)
     assert path.best_k_ == 5
     local = HGMeansPath((2, 6), random_state=0).fit(X)
     assert_allclose(path.inertias_, local.inertias_, rtol=1e-3)
-    labels = np.asarray(path.labels_)
+    labels = np.asarray(path.labels_path_)
     for place in range(5):
         value = path.results_["davies_bouldin"][place]
         assert_allclose(value, theirs.davies_bouldin_score(X, labels[:, place]), rtol=1e-9)

@@ -52,7 +52,7 @@ def test_curves_are_those_of_the_results(path):
 
 def test_flows_are_the_samples_that_clusters_have_in_common(path):
     data = clustergram_data(path, X)
-    labels = path.labels_
+    labels = path.labels_path_
     for place, flow in enumerate(data.flows):
         for a in range(flow.shape[0]):
             for b in range(flow.shape[1]):
@@ -60,7 +60,7 @@ def test_flows_are_the_samples_that_clusters_have_in_common(path):
                 assert flow[a, b] == both.sum()
     centered = X - X.mean(axis=0)
     axis = np.linalg.svd(centered)[2][0]
-    expected = (path.cluster_centers_[3] - X.mean(axis=0)) @ axis
+    expected = (path.at(3).cluster_centers_ - X.mean(axis=0)) @ axis
     assert_allclose(np.abs(data.places[1]), np.abs(expected))
     with pytest.raises(ValueError, match="fitted to 60 samples, X has 10"):
         clustergram_data(path, X[:10])

@@ -71,9 +71,11 @@ class PathCommand(Command):
         """Return labels and centres of every k, and the criteria."""
         return {
             "labels": labels_frame(
-                table, np.asarray(model.labels_), [f"k{k}" for k in model.k_values_]
+                table, np.asarray(model.labels_path_), [f"k{k}" for k in model.k_values_]
             ),
-            "centers": all_centers(table, model.cluster_centers_),
+            "centers": all_centers(
+                table, {int(k): model.at(int(k)).cluster_centers_ for k in model.k_values_}
+            ),
             "path": pl.DataFrame(model.results_),
         }
 

@@ -50,9 +50,10 @@ CARD = (
 
 def fitted_html(model: Any, parameters: str) -> str:
     """Return a card about a fitted model with scikit-learn's view below; unfitted, that alone."""
-    if not hasattr(model, "cluster_centers_"):
+    is_path = hasattr(model, "k_values_")
+    if not (is_path or hasattr(model, "cluster_centers_")):
         return parameters
-    rows, pictures = _path_card(model) if hasattr(model, "k_values_") else _card(model)
+    rows, pictures = _path_card(model) if is_path else _card(model)
     cells = "".join(
         f'<tr><td style="text-align:left;opacity:.7;padding:1px 14px 1px 0">{escape(name)}</td>'
         f'<td style="text-align:left;padding:1px 0">{escape(value)}</td></tr>'
@@ -331,7 +332,7 @@ class CentersMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: 
         self._frame = frame
 
     def _checked(self, X: Any) -> Any:
-        check_is_fitted(self, "cluster_centers_")
+        check_is_fitted(self, "n_features_in_")
         return check_new_samples(self, X)
 
     def _centers_and_frame(self) -> tuple[FloatArray, Frame]:

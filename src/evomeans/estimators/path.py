@@ -501,10 +501,7 @@ class HGMeansPath(BaseSearch):
     inertias_ : ndarray of shape (n_values,)
         The lowest inertia for each of them.
 
-    cluster_centers_ : dict of int to ndarray of shape (k, n_features)
-        The centres, in the precision of ``X`` and in lexicographic order.
-
-    labels_ : ndarray of shape (n_samples, n_values), dtype int32
+    labels_path_ : ndarray of shape (n_samples, n_values), dtype int32
         The cluster of each sample, a column for each k. A lazy Dask array if ``X`` is a Dask
         collection.
 
@@ -532,6 +529,16 @@ class HGMeansPath(BaseSearch):
 
     best_estimator_ : HGMeans
         The model for ``best_k_``; :meth:`predict`, :meth:`transform` and :meth:`score` are its own.
+        Defined only if ``best_k_`` is a number, as the next three are.
+
+    cluster_centers_ : ndarray of shape (best_k_, n_features)
+        The centres of ``best_estimator_``; ``at(k).cluster_centers_`` are those for any k.
+
+    labels_ : ndarray of shape (n_samples,), dtype int32
+        The labels of ``best_estimator_``.
+
+    inertia_ : float
+        The inertia of ``best_estimator_``.
 
     stop_reason_ : StopReason
         Why the path ended: "agreement" when there was nothing left to do, "proven_optimal" with one
@@ -691,15 +698,17 @@ class HGMeansPath(BaseSearch):
         if is_dask(labels[0]):
             import dask.array as da
 
-            self.labels_ = da.stack(labels, axis=1)
+            self.labels_path_ = da.stack(labels, axis=1)
         else:
-            self.labels_ = np.stack(labels, axis=1)
-        self.cluster_centers_ = {k: self._solutions[k].centers for k in known}
+            self.labels_path_ = np.stack(labels, axis=1)
         self.n_rediscoveries_ = self.results_["n_rediscoveries"]
         self.certainty_ = self.results_["certainty"]
-        self.__dict__.pop("best_estimator_", None)
+        for name in ("best_estimator_", "cluster_centers_", "labels_", "inertia_"):
+            self.__dict__.pop(name, None)
         if self.best_k_ is not None:
-            self.best_estimator_ = self.at(self.best_k_)
+            self.best_estimator_ = best = self.at(self.best_k_)
+            self.cluster_centers_, self.labels_ = best.cluster_centers_, best.labels_
+            self.inertia_ = best.inertia_
 
     def _report(
         self, ks: tuple[int, ...], known: list[int], left_out: list[str], n_taken: int | None
@@ -761,7 +770,7 @@ class HGMeansPath(BaseSearch):
         """
         check_is_fitted(self, "k_values_")
         k = check_int("k", k)
-        if k not in self.cluster_centers_:
+        if k not in self.k_values_:
             raise ValueError(
                 f"k={k} is not on the path, which has k from {self.k_values_[0]} to "
                 f"{self.k_values_[-1]}. Extend it with add_k({k})."
@@ -785,7 +794,7 @@ class HGMeansPath(BaseSearch):
             n_rediscoveries=entry.n_agreeing(self._tolerance) - 1 if entry.up else 0,
             certainty=self._certainty_at(k),
             missing_abilities=self._missing,
-            levels=(len(self.labels_),),
+            levels=(len(self.labels_path_),),
         )
         model._keep(self._features, self._frame, result, self._solutions[k])
         return model

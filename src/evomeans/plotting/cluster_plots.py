@@ -55,27 +55,26 @@ def check_fitted(model: Any) -> None:
             f"A fitted estimator with centres is needed here, such as HGMeans; got "
             f"{type(model).__name__}."
         )
-    check_is_fitted(model, "cluster_centers_")
+    # A path that has not chosen a k has no centres of its own.
+    check_is_fitted(model, ["cluster_centers_", "k_values_"], all_or_any=any)
 
 
 def check_one_model(model: Any) -> None:
     """Raise an error that explains what is needed if this is not one fitted model."""
     check_fitted(model)
-    if isinstance(model.cluster_centers_, dict):
+    if hasattr(model, "k_values_"):
         raise TypeError(
             f"{type(model).__name__} has a model for each k; pass one of them, such as "
-            f"path.at({next(iter(model.cluster_centers_))}) or path.best_estimator_."
+            f"path.at({model.k_values_[0]}) or path.best_estimator_."
         )
 
 
 def fitted_rows(model: Any, X: Any) -> Any:
     """Return samples as :func:`as_rows` does, if they have the features of a fitted model."""
     check_fitted(model)
-    centers = model.cluster_centers_
-    if isinstance(centers, dict):
-        # A path has centres for every k.
-        centers = next(iter(centers.values()))
-    rows, expected = as_rows(X), centers.shape[1]
+    is_path = hasattr(model, "k_values_")
+    rows = as_rows(X)
+    expected = model.n_features_in_ if is_path else model.cluster_centers_.shape[1]
     if rows.ndim != 2 or rows.shape[1] != expected:
         raise ValueError(
             f"X must have {expected} features, as in the fit; it has the shape {rows.shape}."

@@ -144,7 +144,7 @@ class Clustergram:
 
 def clustergram_data(path: Any, X: Any) -> Clustergram:
     """Return what a clustergram shows."""
-    rows, labels = as_rows(X), np.asarray(path.labels_)
+    rows, labels = as_rows(X), np.asarray(path.labels_path_)
     if rows.shape[0] != len(labels):
         raise ValueError(
             f"The path was fitted to {len(labels)} samples, X has {rows.shape[0]}; a clustergram "
@@ -154,7 +154,7 @@ def clustergram_data(path: Any, X: Any) -> Clustergram:
     # The sign is arbitrary; so that pictures can be compared, the largest part is positive.
     axis = axis * np.sign(axis[np.abs(axis).argmax()] or 1.0)
     ks = np.asarray(path.k_values_)
-    places = [(np.asarray(path.cluster_centers_[int(k)], float) - mean) @ axis for k in ks]
+    places = [(np.asarray(path.at(int(k)).cluster_centers_, float) - mean) @ axis for k in ks]
     sizes = [np.bincount(column, minlength=int(k)) for k, column in zip(ks, labels.T, strict=True)]
     flows = []
     for place in range(len(ks) - 1):

@@ -159,7 +159,7 @@ def samples_of(
     """Check that these are the samples of the fit, and gather what is known about them."""
     frame = X
     X = fitted_rows(model, X)
-    n_fitted = len(model.labels_)
+    n_fitted = len(model.labels_path_ if hasattr(model, "labels_path_") else model.labels_)
     if X.shape[0] != n_fitted:
         raise ValueError(
             f"The model was fitted to {n_fitted} samples, X has {X.shape[0]}; "
