@@ -102,7 +102,6 @@ def check_parameters(estimator: Any) -> Parameters:
 
 def check_search_settings(estimator: Any) -> SearchSettings:
     """Turn the estimator's parameters into the settings of the search."""
-    patience = estimator.n_iter_no_change
     if estimator.certainty is None:
         raise TypeError("certainty must be a number between 0 and 1, got None.")
     try:
@@ -110,7 +109,7 @@ def check_search_settings(estimator: Any) -> SearchSettings:
             min_population=check_int("min_population", estimator.min_population),
             max_population=check_int("max_population", estimator.max_population),
             max_offspring=check_int("max_offspring", estimator.max_offspring),
-            patience=None if patience is None else check_int("n_iter_no_change", patience),
+            patience=check_optional_int("n_iter_no_change", estimator.n_iter_no_change),
             max_time=check_real("max_time", estimator.max_time),
             target_inertia=check_real("target_inertia", estimator.target_inertia),
             certainty=check_real("certainty", estimator.certainty) or 0.0,
@@ -159,6 +158,11 @@ def check_int(name: str, value: object, *, at_least: int | None = None) -> int:
     if at_least is not None and value < at_least:
         raise ValueError(f"{name}={value} must be at least {at_least}.")
     return int(value)
+
+
+def check_optional_int(name: str, value: object) -> int | None:
+    """Return ``value`` as an int, or None."""
+    return None if value is None else check_int(name, value)
 
 
 def check_subsample(subsample: object, n_clusters: int) -> int | str | None:
