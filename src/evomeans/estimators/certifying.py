@@ -23,7 +23,7 @@ from evomeans.estimators.parameters import (
     check_verbose,
     shown,
 )
-from evomeans.estimators.validation import check_sample_weight, from_torch
+from evomeans.estimators.validation import from_torch
 from evomeans.progress import Printer, ProofDisplay
 from evomeans.search.stopping import DeferredInterrupt
 from evomeans.sparse import as_csr
@@ -116,8 +116,10 @@ def certify(
     >>> round(certificate.verify(X), 4)
     4.0
     """
+    from evomeans.exact.certificate import certificate_of, checked_weights
+
     X = dense_samples(X)
-    sample_weight = check_sample_weight(sample_weight, X.shape[0])
+    sample_weight = checked_weights(from_torch(sample_weight), X.shape[0])
     labels, count = check_clustering(clustering, X)
     k = count if n_clusters is None else check_int("n_clusters", n_clusters, at_least=1)
     if count > k:
@@ -136,7 +138,6 @@ def certify(
 
     engine, wanted = check_engine(engine, ENGINES), check_method(method)
     from evomeans.exact.cases import Limits
-    from evomeans.exact.certificate import certificate_of
     from evomeans.exact.certify import MOST_POINTS_ON_GPU, attempt, prepare
     from evomeans.exact.parts import MOST_POINTS
     from evomeans.exact.points import WeightedPoints, inertia_of_samples
@@ -145,8 +146,6 @@ def certify(
     prepare()
     limits = Limits(target, limit, progress=listener)
     points = WeightedPoints.of_samples(X, sample_weight)
-    if points.n == 0:
-        raise ValueError("sample_weight must not be zero for all samples.")
     before = limits.seconds
     given = inertia_of_samples(points, X, sample_weight, labels)
     # The certificate states another one.
@@ -189,7 +188,7 @@ def projector_of(engine: str) -> Any:
 
 
 def dense_samples(X: Any) -> NDArray[np.float64]:
-    """Return samples as a dense array of float64, in which every digit is kept."""
+    """Return samples as `verify` sees them: dense, in float64, with every digit."""
     if is_dask(X):
         raise TypeError("certify takes samples in memory, got a Dask collection; pass X.compute().")
     if is_sparse(X):
@@ -197,11 +196,10 @@ def dense_samples(X: Any) -> NDArray[np.float64]:
             raise ValueError(
                 f"certify writes sparse samples out; X of shape {X.shape} is too large for that."
             )
-        X = as_csr(X).toarray()
-    checked: NDArray[np.float64] = check_array(
-        from_torch(X), dtype=np.float64, order="C", input_name="X"
-    )
-    return checked
+        X = as_csr(X)
+    from evomeans.exact.certificate import checked_samples
+
+    return checked_samples(from_torch(X))
 
 
 def check_clustering(clustering: Any, X: NDArray[np.float64]) -> tuple[NDArray[np.int64], int]:
