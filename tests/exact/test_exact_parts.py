@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from proof_problems import solved
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from proof_problems import random_problem, solved
 
 from evomeans.exact import parts as module
 from evomeans.exact.cases import Limits
 from evomeans.exact.certify import attempt
-from evomeans.exact.parts import UselessError, anticlusters, by_parts, count_parts
+from evomeans.exact.parts import UselessError, anticlusters, by_parts, count_parts, prove_part
 from evomeans.exact.points import WeightedPoints
 from evomeans.exact.proofs import DirectProof, Method, PartsProof
 
@@ -83,6 +85,24 @@ def test_the_sum_is_below_the_optimum(monkeypatch) -> None:
     assert isinstance(found.proof, PartsProof)
     assert 0.3 * optimum < found.lower <= optimum * (1 + 1e-13)
     assert found.proof.lower_bound(points, 2) == found.lower
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 10**6))
+def test_any_parts_have_bounds_that_add_up_to_a_true_one(seed) -> None:
+    """However unlike the parts are, and if some have fewer points than clusters."""
+    rng = np.random.default_rng(seed)
+    found = random_problem(rng)
+    parts = (rng.random(found.points.n) < rng.random()).astype(np.int64)
+    proofs = []
+    for number in range(2):
+        own = np.flatnonzero(parts == number)
+        few = len(own) == 0 or rng.random() < 0.1
+        labels = found.labels[own]
+        restricted = found.points.restricted(own)
+        proofs.append(None if few else prove_part(restricted, found.k, labels, Limits(max_time=2)))
+    bound = PartsProof(parts, tuple(proofs)).lower_bound(found.points, found.k)
+    assert 0.0 <= bound <= found.optimum * (1 + 1e-13)
 
 
 def test_clusters_smaller_than_the_number_of_parts_are_refused(monkeypatch) -> None:
