@@ -370,8 +370,7 @@ class SphericalEngine(ModelEngine):
         k = units.shape[1]
         sums, norms, products = np.empty_like(units), np.empty(k), np.empty(k)
         labels = np.full(self.n_samples, -1, np.int64)
-        best, kept = np.inf, units
-        n_iter, moved = 0, 0
+        best, n_iter, moved = np.inf, 0, 0
         for _ in range(MOST_ROUNDS):
             self.reach(units.T)
             labels, costs, changed = self._closest(units, labels)
@@ -384,7 +383,7 @@ class SphericalEngine(ModelEngine):
             if is_hopeless(best, objective, goal) if is_lower else moved:
                 break
             moved = 0
-            best, kept = min(objective, best), units
+            best, kept = min(objective, best), (units, labels.astype(np.int32), objective)
             add_up(self.data, labels, sums, norms)
             # Only moves fill clusters that are empty.
             if (single_moves or not norms.all()) and (not is_lower or not changed):
@@ -396,11 +395,9 @@ class SphericalEngine(ModelEngine):
             elif not is_lower:
                 break
             units = normalized(sums, np.sqrt(norms), units)
-        labels, costs, _ = self._closest(kept, labels)
-        totals = np.bincount(labels, self.weights, k).astype(np.float64)
-        found = np.ascontiguousarray(kept.T)
-        objective = weighted_sum(self.weights, costs)
-        return Descent(found, labels.astype(np.int32), objective, totals, n_iter)
+        units, found, objective = kept
+        totals = np.bincount(found, self.weights, k).astype(np.float64)
+        return Descent(np.ascontiguousarray(units.T), found, objective, totals, n_iter)
 
 
 def unit_rows(X: Any) -> Any:
