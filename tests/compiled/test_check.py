@@ -52,18 +52,19 @@ def test_a_numba_without_a_name_is_not_trusted(monkeypatch) -> None:
 
 def test_another_layout_of_arrays_is_noticed_before_any_kernel_is_called(anew, monkeypatch) -> None:
     monkeypatch.setattr("evomeans.compiled.numba_private.ARRAY_OF_TWO", "{i8*}")
-    monkeypatch.setattr(kernel, "AddressEntry", None)
+    monkeypatch.setattr(kernel, "address_entry", None)
     assert "instead of {i8*}" in str(objection())
 
 
 def test_a_wrong_result_is_noticed(anew, monkeypatch) -> None:
     """Here, of the kernel that is entered by its address."""
 
-    class Wrong(kernel.AddressEntry):
-        def __call__(self, *arguments: float) -> None:
-            super().__call__(arguments[0], 0.25, *arguments[2:])
+    def wrong_entry(*given):
+        enter = address_entry(*given)
+        return lambda first, _, *others: enter(first, 0.25, *others)
 
-    monkeypatch.setattr(kernel, "AddressEntry", Wrong)
+    address_entry = kernel.address_entry
+    monkeypatch.setattr(kernel, "address_entry", wrong_entry)
     assert "A kernel returned" in str(objection())
 
 

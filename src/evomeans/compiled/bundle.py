@@ -10,6 +10,7 @@ once for each call. A call through an :func:`~evomeans.compiled.jit.entry` finds
 from __future__ import annotations
 
 import hashlib
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
@@ -80,7 +81,7 @@ def written_at(value: Any) -> int:
     """Return where a bundle lies in memory. It stays there for as long as the bundle exists."""
     attributes = vars(value)
     if "_lies_at" not in attributes:
-        words = np.array([word for field in value for word in words_of(field)], np.int64)
+        words = np.array(list(chain.from_iterable(map(words_of, value))), np.int64)
         # If another thread has just done the same, what it has written stays.
         attributes.setdefault("_lies_at", (words.ctypes.data, words))
     address: int = attributes["_lies_at"][0]

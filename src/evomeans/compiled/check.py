@@ -99,7 +99,7 @@ def failure() -> str | None:
     """
     # Imported here: they need names that Numba may not have.
     from evomeans.compiled.jit import OWN_OPTIONS, is_cached, options_for
-    from evomeans.compiled.kernel import AddressEntry, Kernel
+    from evomeans.compiled.kernel import Kernel, address_entry
 
     options = {**options_for(), **OWN_OPTIONS}
     kernel, caller = (Kernel(one, options, is_kept=is_cached()) for one in (add_up, add_up_at))
@@ -112,7 +112,7 @@ def failure() -> str | None:
     expected, called, entered, reached = (sample() for _ in range(4))
     add_up(expected, *numbers)
     kernel(called, *numbers)
-    AddressEntry(kernel, entered, *numbers)(written_at(entered), *numbers)
+    address_entry(kernel, entered, *numbers)(written_at(entered), *numbers)
     caller(kernel.address(reached, *numbers), reached, *numbers)
     for one in (called, entered, reached):
         if not np.allclose(one.result, expected.result, rtol=1e-6):

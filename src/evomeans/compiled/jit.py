@@ -112,11 +112,10 @@ def entry(kernel: Any, *arguments: Any) -> Callable[..., None]:
     if not is_trusted():
         return PlainEntry(kernel, *arguments)
     # Imported here: it needs names that Numba may not have.
-    from evomeans.compiled.kernel import AddressEntry
+    from evomeans.compiled.kernel import address_entry
 
-    return AddressEntry(kernel, *arguments)
+    return address_entry(kernel, *arguments)
 
 
-def address_of(value: Any) -> Any:
-    """Return a bundle as an entry takes it: its address, or itself the plain way."""
-    return written_at(value) if is_trusted() else value
+address_of: Callable[[Any], Any] = written_at if is_trusted() else lambda value: value
+"""Returns a bundle as an entry takes it: its address, or itself the plain way."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from numba import types
@@ -105,18 +105,18 @@ class AddressedKernel(Kernel):
 
     def __call__(self, *arguments: Any) -> None:
         """Refuse to be called."""
-        raise TypeError(f"{self.py_func.__name__!r} is called by its address only, see entry.py.")
+        raise TypeError(f"{self.py_func.__name__!r} is called by its address only, see jit.entry.")
 
 
-C_TYPES = {
+C_TYPES: dict[Any, Any] = {
     types.int64: ctypes.c_int64,
     types.float64: ctypes.c_double,
     types.boolean: ctypes.c_bool,
 }
 
 
-class AddressEntry:
-    """Calls a kernel that returns nothing, with addresses of bundles and with numbers.
+def address_entry(kernel: Kernel, *arguments: Any) -> Callable[..., None]:
+    """Return what calls a kernel that returns nothing, with addresses of bundles and with numbers.
 
     Before Numba calls a kernel, it looks at the types and the contents of all arguments: some fifty
     arrays for a refinement. That takes little time, but all threads have to wait for it, because
@@ -126,22 +126,18 @@ class AddressEntry:
 
     * ``*arguments``: of the types that calls will have.
     """
+    pointer = ctypes.c_void_p
+    kinds = [
+        pointer if isinstance(kind, BundleType) else C_TYPES[kind]
+        for kind in kernel.types_of(arguments)
+    ]
 
-    __slots__ = ("_call", "_name", "_unused")
+    def check(status: int, *called: Any) -> None:
+        if status:
+            raise RuntimeError(f"The kernel {kernel.py_func.__name__!r} has failed.")
 
-    def __init__(self, kernel: Any, *arguments: Any) -> None:
-        kinds: list[Any] = [
-            ctypes.c_void_p if isinstance(kind, BundleType) else C_TYPES[kind]
-            for kind in kernel.types_of(arguments)
-        ]
-        # Numba puts a result and an error before the arguments, and returns a status.
-        pointer = ctypes.c_void_p
-        prototype = ctypes.CFUNCTYPE(ctypes.c_int32, pointer, pointer, *kinds)
-        self._call = prototype(kernel.address(*arguments))
-        self._name = kernel.py_func.__name__
-        self._unused = (ctypes.c_int64 * 2)()
-
-    def __call__(self, *arguments: float) -> None:
-        """Call the kernel."""
-        if self._call(self._unused, self._unused, *arguments):
-            raise RuntimeError(f"The kernel {self._name!r} has failed.")
+    # Numba puts a result and an error before the arguments, and returns a status.
+    call = ctypes.CFUNCTYPE(ctypes.c_int32, pointer, pointer, *kinds)(kernel.address(*arguments))
+    call.errcheck = check  # type: ignore[assignment]
+    unused = (ctypes.c_int64 * 2)()
+    return partial(call, unused, unused)

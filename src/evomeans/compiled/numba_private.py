@@ -51,7 +51,7 @@ except ImportError as error:
 ARRAY_FIELDS = ("meminfo", "parent", "nitems", "itemsize", "data", "shape", "strides")
 ARRAY_OF_TWO = "{i8*, i8*, i64, i64, double*, [2 x i64], [2 x i64]}"
 # How a kernel without a result takes a whole and a floating-point number: after places for a result
-# and for an error. :class:`evomeans.compiled.kernel.AddressEntry` calls it so.
+# and for an error. :func:`evomeans.compiled.kernel.address_entry` calls it so.
 CALL = "i32 (i8**, {i8*, i32, i8*, i8*, i32}**, i64, double)"
 
 
