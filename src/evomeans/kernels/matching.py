@@ -13,14 +13,14 @@ from evomeans.compiled.ready import Call
 from evomeans.kernels import MOST_MATCHED_EXACTLY
 from evomeans.kernels.vectors import (
     CENTERS_IN_CACHE,
+    ENDLESS,
     coordinate_sum,
     is_equal,
+    minimum,
     squared_difference,
 )
 from evomeans.typing import Flags, FloatArray, Indices, Integers, SingleArray
 
-# Larger than any sum of squared distances.
-ENDLESS = 1e300
 NONE = -1
 # Rows of the working memory: dual prices and lengths of shortest paths; integers of columns, and
 # of rows.
@@ -314,7 +314,7 @@ def bid(count: int, step: float, arrays: MatchingArrays) -> None:
         while best < count - 1 and values[best] != lowest:
             best += 1
         values[best] = ENDLESS
-        prices[best] += least(values, count) - lowest + step
+        prices[best] += minimum(values, count) - lowest + step
         if row_of[best] != NONE:
             column_of[row_of[best]] = NONE
             waiting[left] = row_of[best]
@@ -328,15 +328,6 @@ def add(costs: SingleArray, prices: FloatArray, count: int, values: FloatArray) 
     lowest = ENDLESS
     for b in range(count):
         values[b] = costs[b] + prices[b]
-        lowest = min(lowest, values[b])
-    return lowest
-
-
-@jit(fastmath=FINITE)
-def least(values: FloatArray, count: int) -> float:
-    """Return the lowest of the first numbers."""
-    lowest = ENDLESS
-    for b in range(count):
         lowest = min(lowest, values[b])
     return lowest
 

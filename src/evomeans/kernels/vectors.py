@@ -7,6 +7,7 @@ from typing import Any, SupportsIndex
 from numpy.typing import NDArray
 
 from evomeans.compiled.jit import FINITE, REORDER, jit
+from evomeans.typing import FloatArray
 
 # Centres that stay in the cache of the processor while their distances to others are computed.
 CENTERS_IN_CACHE = 64
@@ -40,6 +41,19 @@ def coordinate_sum(one: NDArray[Any], i: SupportsIndex) -> float:
     for t in range(one.shape[1]):
         total += one[i, t]
     return total
+
+
+# Larger than any sum of squared distances; infinity would keep minima from being vectorised.
+ENDLESS = 1e300
+
+
+@jit(fastmath=FINITE)
+def minimum(values: FloatArray, count: int) -> float:
+    """Return the lowest of the first numbers."""
+    lowest = ENDLESS
+    for i in range(count):
+        lowest = min(lowest, values[i])
+    return lowest
 
 
 # Larger than any number of a sample; infinity would keep the minimum from being vectorised.

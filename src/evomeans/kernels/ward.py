@@ -27,6 +27,7 @@ from evomeans.kernels.vectors import (
     CENTERS_IN_CACHE,
     coordinate_sum,
     is_equal,
+    minimum,
     squared_difference,
 )
 from evomeans.typing import FloatArray, Indices, Integers
@@ -308,15 +309,6 @@ def unite(costs: FloatArray, count: int, weights: FloatArray, a: int, b: int) ->
         costs[j, a] = costs[a, j]
         costs[j, b] = FORBIDDEN
     weights[a] += weights[b]
-
-
-@jit(fastmath=FINITE)
-def minimum(values: FloatArray, count: int) -> float:
-    """Return the lowest of the first numbers."""
-    lowest = FORBIDDEN
-    for i in range(count):
-        lowest = min(lowest, values[i])
-    return lowest
 
 
 @jit
