@@ -311,7 +311,7 @@ def test_quick_seeding_is_expected_where_greedy_seeding_takes_long(monkeypatch) 
 
 def test_quick_steps_of_an_abandoned_engine_have_begun(monkeypatch) -> None:
     """The first samples have been compared: those centres are their means."""
-    monkeypatch.setattr("evomeans.engines.cpu.engine.PRODUCTS_AT_ONCE", 500 * 90 * 160)
+    monkeypatch.setattr("evomeans.engines.cpu.rounds.LABELLED_AT_ONCE", 500 * 90 * 160)
     engine = create_engine("cpu", CLOUDS, None)
     centers = engine.samples_at(np.random.default_rng(3).random(90))
     labels = engine.assign(centers)[0][:500]

@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 from scripted_search import FOUNDERS, restarting, run, small
 
 from evomeans.engines.cpu import CpuEngine
-from evomeans.engines.protocol import Order
+from evomeans.engines.protocol import Order, Way
 from evomeans.engines.workers import Workers
 from evomeans.search import (
     DEEP,
@@ -227,7 +227,8 @@ def test_an_engine_is_used_by_one_thread_at_a_time(monkeypatch) -> None:
         use(until=centers_are_here)
         return refinement(1.0, 0)
 
-    monkeypatch.setattr(genetic, "make_at_once", wait)
+    monkeypatch.setattr(genetic, "ways_of", lambda order: [Way.MATCHING])
+    monkeypatch.setattr(Leading, "offspring", wait, raising=False)
     monkeypatch.setattr(Leading, "refine", lambda own, orders: [wait()])
     engine = Leading([])
     timing = Timing(engine, 2, None, ScriptedClock(), 0.0, DeferredInterrupt())

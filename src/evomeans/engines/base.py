@@ -280,7 +280,7 @@ class ModelEngine(Abandonable, DrawnCenters, BaseEngine, ABC):
     def refine(self, starts: Sequence[Order]) -> list[Refinement]:
         """Refine every start, one after the other."""
         require_abilities(starts, self.abilities, type(self).__name__)
-        return [self._refine(start) for start in starts]
+        return list(map(self._refine, starts))
 
     def _refine(self, start: Order) -> Refinement:
         centers, moves = start.centers.copy(), start.local_search.single_moves

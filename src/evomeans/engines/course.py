@@ -245,7 +245,7 @@ class Momentum:
 
     def __init__(self) -> None:
         self._before: FloatArray | None = None
-        self._pace = MomentumSchedule()
+        self._schedule = MomentumSchedule()
 
     def next(
         self, centers: FloatArray, means: FloatArray, weights: FloatArray
@@ -258,16 +258,16 @@ class Momentum:
         if np.array_equal(centers, means):
             return None
         before, self._before = self._before, means
-        if self._pace.is_plain() or before is None:
+        if self._schedule.is_plain() or before is None:
             return means
         step = means - before
         step[weights == 0.0] = 0.0
         if not step.any():
-            self._pace.share(is_moving=False, is_uphill=False)
+            self._schedule.share(is_moving=False, is_uphill=False)
             return means
         # Summed one by one, because the CPU engine does the same in a kernel.
         uphill = np.cumsum(weights[:, None] * (centers - means) * step)[-1]
-        return means + self._pace.share(is_moving=True, is_uphill=bool(uphill > 0.0)) * step
+        return means + self._schedule.share(is_moving=True, is_uphill=bool(uphill > 0.0)) * step
 
 
 # Iterations before a run is judged; and how many times as much as it gained lately it may gain.

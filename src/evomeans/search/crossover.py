@@ -21,7 +21,6 @@ from evomeans.engines.protocol import (
     Ability,
     Engine,
     Order,
-    Refinement,
     Way,
 )
 from evomeans.engines.workers import side_by_side
@@ -314,18 +313,17 @@ def check_child(child: object, shape: tuple[int, ...], name: str) -> None:
         raise ValueError(f"Crossover {name!r} must return finite centres.")
 
 
-def make_at_once(order: Order, engine: Engine) -> Refinement | None:
-    """Let an engine make an offspring in one go; None if it has to be made step by step."""
-    if order.parents is None or order.divides:
-        return None
+def ways_of(order: Order) -> list[Way]:
+    """Return how an engine can make an offspring in one go; none if that takes several steps."""
     ways: list[Way] = []
-    for crossing in order.crossovers:
-        if (way := WAYS.get(crossing.crossover)) is None:
-            return None
-        ways.append(way)
-        if way is not Way.PARTS:
-            return engine.offspring(order, ways)
-    return None
+    if order.parents is not None and not order.divides:
+        for crossing in order.crossovers:
+            if (way := WAYS.get(crossing.crossover)) is None:
+                break
+            ways.append(way)
+            if way is not Way.PARTS:
+                return ways
+    return []
 
 
 def relocate(orders: Sequence[Order], engine: Engine) -> list[Order]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from evomeans.engines.protocol import Abandoned, Engine, Order, Refinement
 from evomeans.engines.workers import MOMENT, Workers, WorkerTask
-from evomeans.search.crossover import cross_over, make_at_once, relocate
+from evomeans.search.crossover import cross_over, relocate, ways_of
 from evomeans.search.founding import found
 from evomeans.search.history import Audience, Observer
 from evomeans.search.levels import (
@@ -175,7 +175,7 @@ def found_on_sample(search: Search, levels: Sequence[int]) -> None:
 
 Place = Callable[[Sequence[Order], Engine], list[Order]]
 """Makes the centres with which orders begin, in any thread: a function of its arguments alone."""
-Made = tuple[Order, Refinement]
+Refined = tuple[Order, Refinement]
 
 
 class Pipeline:
@@ -190,7 +190,7 @@ class Pipeline:
         self._workers = workers
         self._place = place
         self._timing = timing
-        self._rounds: deque[tuple[Round, WorkerTask[list[Made]]]] = deque()
+        self._rounds: deque[tuple[Round, WorkerTask[list[Refined]]]] = deque()
         self._count = 0
         self._can_place_early = True
 
@@ -216,7 +216,7 @@ class Pipeline:
         for first in range(0, len(waiting), batch):
             self.begin(waiting[first : first + batch])
 
-    def refined(self, *, is_first: bool = False) -> Iterator[Made]:
+    def refined(self, *, is_first: bool = False) -> Iterator[Refined]:
         """Wait for the oldest solutions that were begun together, and take them one by one.
 
         None come if it takes longer than a moment, so that the search sees limits and Ctrl-C. If it
@@ -243,7 +243,7 @@ class Pipeline:
         engine = self._workers.engine
         return [order for one, _ in self._rounds for order in one.placed(engine)]
 
-    def stopped(self) -> list[Made]:
+    def stopped(self) -> list[Refined]:
         """Stop all solutions that are being made, and return them as they are."""
         unplaced = [one for one, _ in self._rounds if not one.is_placed]
         self._workers.drop()
@@ -258,7 +258,7 @@ class Pipeline:
         self._rounds.clear()
         self._count = 0
 
-    def _cut_short(self) -> list[Made]:
+    def _cut_short(self) -> list[Refined]:
         """Stop all refinements; return the oldest one as it is.
 
         None if it has ended, and waits to be taken; or if the engine cannot place it early. It
@@ -329,9 +329,11 @@ class Round:
         """Place the orders again when they are asked for: an engine that is abandoned hurries."""
         self._placed = None
 
-    def run(self, engine: Engine) -> list[Made]:
+    def run(self, engine: Engine) -> list[Refined]:
         """Make and refine them."""
-        if self._in_one_go and (made := make_at_once(self.orders[0], engine)) is not None:
-            return [(self.orders[0], made)]
+        if self._in_one_go and (ways := ways_of(self.orders[0])):
+            made = engine.offspring(self.orders[0], ways)
+            if made is not None:
+                return [(self.orders[0], made)]
         orders = self.placed(engine)
         return list(zip(orders, engine.refine(orders), strict=True))

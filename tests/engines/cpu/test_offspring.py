@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.protocol import KMEANS, LocalSearch, Order, Refinement, Way
-from evomeans.search.crossover import NAMES, WAYS, Crossing, cross, make_at_once
+from evomeans.search.crossover import NAMES, WAYS, Crossing, cross, ways_of
 from evomeans.search.population import Individual
 
 DEEP = LocalSearch(single_moves=True, swaps=4)
@@ -78,7 +78,7 @@ def test_one_kernel_has_the_bits_of_all_steps(kind, tries, search) -> None:
     for _ in range(6):
         order = order_of(engine, tries, rng, search)
         made_by, expected = step_by_step(order, engine)
-        made = make_at_once(order, engine)
+        made = engine.offspring(order, ways_of(order))
         assert made is not None
         assert NAMES[made.way] == made_by
         assert made.inertia == expected.inertia
@@ -93,7 +93,7 @@ def test_the_better_parts_are_taken_from_either_parent() -> None:
     sides = set()
     for _ in range(60):
         order = order_of(engine, [Way.PARTS, SQUARED], rng)
-        made = make_at_once(order, engine)
+        made = engine.offspring(order, ways_of(order))
         assert made is not None
         if made.way is Way.PARTS:
             sides.add(bool(engine._workspace(12)._offspring_arrays.is_second[0]))

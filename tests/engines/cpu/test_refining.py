@@ -31,6 +31,14 @@ def refined(X, local_search: LocalSearch, k: int = 9, least: float = 0.0) -> lis
     return found
 
 
+def step_by_step(monkeypatch) -> None:
+    """Take no end of the kernel for one, and let the course decide about every step."""
+    monkeypatch.setattr("evomeans.engines.cpu.engine.is_common_end", lambda *given: False)
+    monkeypatch.setattr(
+        Refining, "complete", lambda self, move, outcome, weight: self.step_by_step(weight)
+    )
+
+
 @pytest.mark.parametrize("samples", SAMPLES)
 @pytest.mark.parametrize(
     "local_search",
@@ -46,7 +54,7 @@ def test_step_by_step_ends_at_the_same_bits(samples, local_search, monkeypatch) 
     """The same refinements with one call of a kernel for each step of the course."""
     ahead = refined(SAMPLES[samples], local_search)
 
-    monkeypatch.setattr(Refining, "run", Refining._step_by_step)
+    step_by_step(monkeypatch)
     for one, other in zip(ahead, refined(SAMPLES[samples], local_search), strict=True):
         assert one.inertia == other.inertia
         assert one.n_iter == other.n_iter
@@ -63,7 +71,7 @@ def test_refinements_are_given_up_at_the_same_step(share, monkeypatch) -> None:
     ahead = refined(X, momentum, least=share * explained)
     assert share < 1.0 or any(one.is_given_up for one in ahead)
     assert share > 1.0 or not all(one.is_given_up for one in ahead)
-    monkeypatch.setattr(Refining, "run", Refining._step_by_step)
+    step_by_step(monkeypatch)
     for one, other in zip(ahead, refined(X, momentum, least=share * explained), strict=True):
         assert one.inertia == other.inertia
         assert one.n_iter == other.n_iter
@@ -73,12 +81,12 @@ def test_swaps_that_seem_to_end_higher_are_repeated_step_by_step(monkeypatch) ->
     """What the kernel has done is not trusted then; the course decides, by the same values."""
     X = SAMPLES["clusters"]
     expected = refined(X, DEEP)[0]
-    true_outcome, steps = Workspace.outcome.fget, Refining._step_by_step
+    true_outcome, steps = Workspace.outcome.fget, Refining.step_by_step
     misled = property(lambda workspace: true_outcome(workspace)._replace(unswapped=0.0))
     repeated = []
     monkeypatch.setattr(Workspace, "outcome", misled)
     monkeypatch.setattr(
-        Refining, "_step_by_step", lambda *given: repeated.append(given) or steps(*given)
+        Refining, "step_by_step", lambda *given: repeated.append(given) or steps(*given)
     )
     deep = refined(X, DEEP)[0]
     assert repeated

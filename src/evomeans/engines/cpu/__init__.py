@@ -16,8 +16,7 @@ Files in the order to read them:
 9. ``refine.py``: a whole refinement in one kernel, with momentum.
 10. ``hartigan.py``: moves of single samples.
 11. ``swaps/``: swaps of centres, followed locally.
-12. ``partition.py``, ``offspring.py``: the better parts of two solutions; a whole offspring in one
-    kernel.
+12. ``offspring.py``: a whole offspring in one kernel, and the better parts of two solutions.
 13. ``predict.py``: the closest centres by a matrix product, for ``engines/nearest.py``.
 14. ``kernels.py``, ``workspace.py``, ``course.py``, ``memory.py``, ``engine.py``: types and
     addresses of kernels, calling them, the course of a refinement, kept solutions, and the engine.

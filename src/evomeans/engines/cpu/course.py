@@ -1,4 +1,8 @@
-"""One refinement on the CPU: how the engine answers the steps of a course."""
+"""One refinement on the CPU: how the engine answers the steps of a course.
+
+Nearly every refinement is a single call of the kernel, which the engine makes itself. What is here
+follows where that leaves something to be done.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,6 @@ from evomeans.engines.course import (
     Steps,
     Swap,
     course,
-    least_of,
 )
 from evomeans.engines.cpu.kernels import Move
 from evomeans.engines.cpu.layout import Solution
@@ -28,11 +31,7 @@ from evomeans.engines.cpu.samples import dense_rows, sit_on_centers
 from evomeans.engines.cpu.workspace import Outcome, Workspace
 from evomeans.engines.frame import means_of
 from evomeans.engines.protocol import Order
-from evomeans.engines.rules import (
-    CERTAINLY_NO_ROUNDING,
-    MAX_ITERATIONS,
-    split_mixture,
-)
+from evomeans.engines.rules import CERTAINLY_NO_ROUNDING, split_mixture
 from evomeans.engines.sampling import WeightedDraw
 from evomeans.typing import FloatArray
 
@@ -67,8 +66,8 @@ def is_common_end(outcome: Outcome, total_weight: float) -> bool:
 class Refining:
     """Carries out one course.
 
-    The kernel relocates a centre, runs K-means, tries swaps, and runs K-means again after them, in
-    a single call. So the centres to go to wait here until the course says what follows.
+    The kernel moves the centres, relocates one and runs K-means in a single call. So the centres to
+    go to wait here until the course says what follows.
 
     * ``draw``: of samples by their weight.
     * ``known``: the parent of the start.
@@ -89,29 +88,18 @@ class Refining:
         self.known = known
         self.found = found
         self.n_iter = 0
-        limit = start.local_search.max_iter
-        self.steps = MAX_ITERATIONS if limit is None else limit
+        self._inherited: Solution | None = found
+        self._go_to(None)
 
-    def run(self, total_weight: float) -> Level:
-        """Do all of it in a single call of the kernel; see to what that leaves to be done."""
-        start, local_search = self.start, self.start.local_search
-        self._begin()
-        if start.removed >= 0:
-            self._relocate(start.removed, start.alpha, start.quantile)
-        is_free = local_search.max_iter is None
-        leads = is_free and local_search.momentum
-        swaps = is_free and local_search.swaps > 0 and self.workspace.k > 1
-        reached = self._move(self.steps, leads=leads, swaps=swaps)
-        outcome = self.workspace.outcome
-        if is_common_end(outcome, total_weight):
-            return reached
-        if leads or outcome.swaps_kept >= 0.0:
-            return self._step_by_step(total_weight)
-        return self._follow(course(start, total_weight, reached))
+    def complete(self, move: Move, outcome: Outcome, total_weight: float) -> Level:
+        """Do what is left after a move that was to be the whole refinement, but was not."""
+        if move.leads or outcome.swaps_kept >= 0.0:
+            return self.step_by_step(total_weight)
+        self.n_iter = int(outcome.iterations)
+        return self._follow(course(self.start, total_weight, self.workspace.level))
 
-    def _step_by_step(self, total_weight: float) -> Level:
+    def step_by_step(self, total_weight: float) -> Level:
         """Begin anew, and let the course decide about every step."""
-        self.n_iter = 0
         return self._follow(course(self.start, total_weight))
 
     def _follow(self, steps: Steps[Level]) -> Level:
@@ -132,7 +120,7 @@ class Refining:
             case Assign():
                 return self._assign(step.centers)
             case Descend():
-                return self._move(self.steps)
+                return self._move()
             case Swap():
                 return self._swap()
             case IsOnSamples():
@@ -151,27 +139,20 @@ class Refining:
     def _relocate(self, removed: int, alpha: float, quantile: float) -> None:
         """Choose the sample at once if that needs no distances; else leave it to the kernel."""
         if self._relocation:
-            self._move(steps=0)
+            self._move(steps=0, moves=False)
         target = self.workspace.positions if self._target is None else self._target
         placed, uniform = choose_place(self.workspace, self.draw, alpha, quantile)
         self._go_to(target, gone=removed, placed=placed, uniform=uniform)
 
-    def _move(self, steps: int, *, leads: bool = False, swaps: bool = False) -> Level:
-        """Move the centres as planned, run K-means, and let what is wanted follow."""
-        local_search = self.start.local_search
+    def _move(self, **changes: Any) -> Level:
+        """Move the centres as planned, and run K-means and single moves."""
+        planned = {"inherit": self._inherited is not None, **self._relocation, **changes}
+        move = Move.of(self.start, self.workspace.k)
         self.workspace.run(
             self.found if self._inherited is None else self._inherited,
             self.found,
             self.workspace.positions if self._target is None else self._target,
-            Move(
-                inherit=self._inherited is not None,
-                steps=steps,
-                least=least_of(local_search, self.start.least_explained),
-                leads=leads,
-                moves=local_search.single_moves and steps > 0,
-                tries_swaps=swaps,
-                **self._relocation,
-            ),
+            move._replace(leads=False, tries_swaps=False, **planned),
             self.start,
         )
         self.n_iter += int(self.workspace.outcome.iterations)
@@ -183,7 +164,7 @@ class Refining:
         """Assign the samples to the centres as planned, or to these; the inertia is not needed."""
         if centers is not None:
             self._go_to(centers)
-        self._move(steps=-1)
+        self._move(steps=-1, moves=False)
         found, samples = self.found, self.workspace.samples
         means, weights = means_of(found.sums, found.centers, samples.scales, samples.limb)
         return ClusterMeans(found.centers.copy(), means, weights)

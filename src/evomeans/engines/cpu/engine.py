@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from evomeans.engines import nearest
 from evomeans.engines.base import BaseEngine
-from evomeans.engines.course import least_of
 from evomeans.engines.cpu.assignment import PAIRS
 from evomeans.engines.cpu.course import Refining, choose_place, is_common_end
 from evomeans.engines.cpu.kernels import Move
@@ -23,8 +22,15 @@ from evomeans.engines.cpu.layout import Samples, Solution, State, count_tiles
 from evomeans.engines.cpu.memory import Memory
 from evomeans.engines.cpu.offspring import NO_CHILD
 from evomeans.engines.cpu.order import MANY_COLUMNS
-from evomeans.engines.cpu.projection import cluster_means, project
-from evomeans.engines.cpu.rounds import PER_CLUSTER, near_steps, quick_looks, sum_up
+from evomeans.engines.cpu.rounds import (
+    PER_CLUSTER,
+    cluster_means,
+    near_steps,
+    project,
+    quick_looks,
+    quick_steps,
+    sum_up,
+)
 from evomeans.engines.cpu.samples import (
     DeferredSamples,
     can_move_singles,
@@ -78,9 +84,6 @@ DIRECTIONS = (32, 64, 128)
 # Greedy k-means++ that takes more products than this gives way to one among points that stand for
 # all samples, if there are at least so many samples for each of these points.
 MANY_PRODUCTS, ROWS_PER_POINT = 2**35, 4
-
-# Products after which quick steps look whether time is up.
-PRODUCTS_AT_ONCE = 2**30
 
 # Indexed by value; calling the class is slower.
 WAYS = tuple(Way)
@@ -161,19 +164,28 @@ class CpuEngine(Abandonable, BaseEngine):
     def refine(self, starts: Sequence[Order]) -> list[Refinement]:
         """Refine every start, one after the other."""
         require_abilities(starts, self.abilities, "CPU")
-        return [self._refine(start) for start in starts]
+        return list(map(self._refine, starts))
 
     def _refine(self, start: Order) -> Refinement:
+        k = len(start.centers)
         try:
-            workspace = self._workspace(len(start.centers))
+            workspace = self._workspace(k)
         except Abandoned:
             return Refinement.stopped(start)
-        found = self._new_solution(workspace.k)
-        known = self.memory.lend(start.parent, workspace.k)
+        found, known = self._new_solution(k), self.memory.lend(start.parent, k)
         workspace.forget_swaps()
+        move = Move.of(start, k, inherit=known is not None)
         try:
-            refining = Refining(workspace, start, self._draw, known, found)
-            inertia = refining.run(self.total_weight).inertia
+            if start.removed >= 0:
+                placed, uniform = choose_place(workspace, self._draw, start.alpha, start.quantile)
+                move = move._replace(gone=start.removed, placed=placed, uniform=uniform)
+            workspace.run(known or found, found, start.centers, move, start)
+            outcome = workspace.outcome
+            inertia, n_iter = outcome.inertia, int(outcome.iterations)
+            if not is_common_end(outcome, self.total_weight):
+                refining = Refining(workspace, start, self._draw, known, found)
+                inertia = refining.complete(move, outcome, self.total_weight).inertia
+                n_iter = refining.n_iter
         except Abandoned:
             if workspace.outcome.swaps_kept > 0.0:
                 most = self.frame.inertia_in_data_units(workspace.outcome.unswapped)
@@ -183,14 +195,14 @@ class CpuEngine(Abandonable, BaseEngine):
             return Refinement.stopped(start, reached if reached.any() else None)
         finally:
             self.memory.take_back(start.parent, known)
-        return self._remembered(found, inertia, refining.n_iter)
+        return self._remembered(found, inertia, n_iter)
 
     def offspring(self, order: Order, ways: Sequence[Way]) -> Refinement | None:
         """Cross two solutions and refine the child, in a single call of a kernel."""
         if order.parents is None:
             raise ValueError("An offspring needs the parents of its order, and there are none.")
         memory, (first, second) = self.memory, [one.handle for one in order.parents]
-        local_search, n_clusters = order.local_search, len(order.numbers)
+        n_clusters = len(order.numbers)
         workspace = self._workspace(n_clusters)
         if workspace.team.n_threads > 1:
             return None
@@ -200,15 +212,13 @@ class CpuEngine(Abandonable, BaseEngine):
                 return None
             found = self._new_solution(n_clusters)
             placed, uniform = choose_place(workspace, self._draw, order.alpha, order.quantile)
-            move = Move(
+            move = Move.of(
+                order,
+                n_clusters,
                 inherit=True,
                 gone=order.removed,
                 placed=placed,
                 uniform=uniform,
-                least=least_of(local_search, order.least_explained),
-                leads=local_search.momentum,
-                moves=local_search.single_moves,
-                tries_swaps=local_search.swaps > 0 and n_clusters > 1,
                 tries_parts=Way.PARTS in ways,
                 way=ways[-1],
             )
@@ -302,20 +312,10 @@ class CpuEngine(Abandonable, BaseEngine):
 
         An abandoned engine returns the means of the samples that it has compared so far.
         """
-        X, weights, n_jobs = self._source, self.weights, self.n_jobs
-        if is_sparse(X):
+        if is_sparse(self._source):
             return super().quick_steps(centers)
-        size, found, first = max(1, n_jobs * PRODUCTS_AT_ONCE // centers.size), [], 0
-        while first == 0 or (first < len(X) and not self.is_abandoned):
-            found.append(nearest.labels(X[first : first + size], centers, self.frame, n_jobs))
-            first += size
-        labels = np.concatenate(found)
-        own = None if weights is None else weights[: len(labels)]
-        centers = cluster_means(X[: len(labels)], own, self.frame, labels, centers)
-        if len(labels) < len(X):
-            return centers
-        shared = X, weights, self.frame, centers, labels, n_jobs
-        return near_steps(*shared, lambda: self.is_abandoned)
+        shared = self._source, self.weights, self.frame, centers, self.n_jobs
+        return quick_steps(*shared, lambda: self.is_abandoned)
 
     @property
     def _n_compared(self) -> int:

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import entry
 from evomeans.compiled.ready import Call
+from evomeans.engines.course import least_of
 from evomeans.engines.cpu.assignment import reassign
 from evomeans.engines.cpu.hartigan import move_singles
 from evomeans.engines.cpu.layout import Centers, Samples, Scratch, Solution, SparseRows, State
-from evomeans.engines.cpu.offspring import OffspringArrays, make_offspring
+from evomeans.engines.cpu.offspring import OffspringArrays, Parts, choose_parts, make_offspring
 from evomeans.engines.cpu.order import distribute, halve, route, split
-from evomeans.engines.cpu.partition import Parts, choose_parts
 from evomeans.engines.cpu.predict import kernel_calls_for
 from evomeans.engines.cpu.refine import MomentumState, lead, refine, step, sum_distances
 from evomeans.engines.cpu.samples import (
@@ -87,6 +87,21 @@ class Move(NamedTuple):
     tries_swaps: bool = False
     tries_parts: bool = False
     way: int = 0
+
+    @classmethod
+    def of(cls, order: Order, n_clusters: int, **details: Any) -> Move:
+        """Return what an order asks for in a single call of the kernel."""
+        search = order.local_search
+        is_free = search.max_iter is None
+        steps = MAX_ITERATIONS if search.max_iter is None else search.max_iter
+        return cls(
+            steps=steps,
+            least=least_of(search, order.least_explained),
+            leads=is_free and search.momentum,
+            moves=search.single_moves and steps > 0,
+            tries_swaps=is_free and search.swaps > 0 and n_clusters > 1,
+            **details,
+        )
 
 
 ADDRESSES = ("assign", "lead", "move", "swap")

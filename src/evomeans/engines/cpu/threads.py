@@ -124,22 +124,20 @@ class ThreadTeam:
     def run(self, kernel: Callable[..., None], *arguments: Any) -> None:
         """Run the kernel once in every thread and return when all are done.
 
-        Raises Abandoned if the team is; what the kernel has done so far is undefined then.
+        See :meth:`check`.
         """
         self.barrier[:] = 0
-        self._check()
+        self.check()
         if self._pool is None:
             kernel(*arguments, 0, 1)
         else:
             self._run_together(self._pool, kernel, arguments)
-        self._check()
+        self.check()
 
-    def run_alone(self, kernel: Callable[..., None], *arguments: Any) -> None:
-        """Run a kernel that needs no other thread; like :meth:`run`, it can be abandoned."""
+    def begin_alone(self) -> None:
+        """Let a kernel begin that needs no other thread; :meth:`check` says how it has ended."""
         self.barrier[ABANDONED] = 0
-        self._check()
-        kernel(*arguments)
-        self._check()
+        self.check()
 
     def _run_together(
         self, pool: ThreadPoolExecutor, kernel: Callable[..., None], arguments: tuple[Any, ...]
@@ -166,7 +164,8 @@ class ThreadTeam:
         if is_abandoned:
             self.barrier[ABANDONED] = 1
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raise Abandoned if the team is: what a kernel has done so far is undefined then."""
         if self._is_abandoned:
             raise Abandoned
 

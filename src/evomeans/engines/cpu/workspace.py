@@ -35,9 +35,10 @@ from evomeans.engines.cpu.offspring import (
     PARTS,
     REFINE,
     OffspringArrays,
+    Parts,
+    choose_parts,
     make_offspring,
 )
-from evomeans.engines.cpu.partition import Parts, choose_parts
 from evomeans.engines.cpu.refine import (
     INERTIA,
     SWAPS,
@@ -144,7 +145,7 @@ class Workspace:
         swapping = self._swap_addresses
         swap = self._kernels.entry(try_swaps)
         swap(samples, *swapping, address_of(state), centers, scratch, count, seed)
-        return bool(self._diary.numbers[SUCCESSES] > 0)
+        return bool(self._undo_log.numbers[SUCCESSES] > 0)
 
     def breed(
         self,
@@ -157,16 +158,12 @@ class Workspace:
         """Make an offspring; see :func:`~evomeans.engines.cpu.offspring.make_offspring`."""
         self._offspring_arrays.coins[:] = order.numbers
         *shared, instructions = self._instructed(move, order)
-        self.team.run_alone(
-            self._kernels.entry(make_offspring),
-            self._addresses[0],
-            address_of(first),
-            address_of(second),
-            address_of(found),
-            *shared,
-            self._offspring_arrays_for(move.tries_parts, move.way),
-            instructions,
-        )
+        make = self._kernels.entry(make_offspring)
+        arrays = self._offspring_arrays_for(move.tries_parts, move.way)
+        solutions = address_of(first), address_of(second), address_of(found)
+        self.team.begin_alone()
+        make(self._addresses[0], *solutions, *shared, arrays, instructions)
+        self.team.check()
 
     def _offspring_arrays_for(self, tries_parts: bool, way: int) -> int:
         """Return the address of the arrays of offspring, with all needed kernels in them."""
@@ -198,7 +195,7 @@ class Workspace:
 
     @cached_property
     def _swap_addresses(self) -> tuple[int, int]:
-        return address_of(self.swapped), address_of(self._diary)
+        return address_of(self.swapped), address_of(self._undo_log)
 
     @cached_property
     def _momentum(self) -> MomentumState:
@@ -215,13 +212,13 @@ class Workspace:
         return Clusters.allocate(len(self.samples.order), *self.target.shape, sparse)
 
     @cached_property
-    def _diary(self) -> UndoLog:
+    def _undo_log(self) -> UndoLog:
         return UndoLog.allocate(len(self.samples.order), *self.target.shape, self.team.barrier)
 
     def better_parts(
         self, first: tuple[NDArray[Any], FloatArray], second: tuple[NDArray[Any], FloatArray]
     ) -> tuple[Flags, Flags] | None:
-        """Choose the better versions of parts; see :mod:`~evomeans.engines.cpu.partition`.
+        """Choose the better versions of parts; see :mod:`~evomeans.engines.cpu.offspring`.
 
         Of both solutions, labels (tiles, WIDTH) and centres (k, d).
         """
