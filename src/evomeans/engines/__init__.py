@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from evomeans.engines.frame import Frame
+from evomeans.engines.nearest import FEWEST, block_size
 from evomeans.engines.protocol import Ability, Engine, Order, Refinement
 from evomeans.engines.rules import MANY_ROWS
 from evomeans.typing import FloatArray
@@ -102,7 +103,9 @@ def prepare_kernels(
     is_cpu = name == "cpu" or (name == "auto" and not is_dask(X))
     # Of sparse samples, the type of the indices matters as well; of k, whether 16 bits hold labels.
     kind = (X.dtype, getattr(X, "indptr", X).dtype, n_clusters < 2**16) if is_cpu else None
-    needed = name, kind, is_cpu and X.shape[0] >= MANY_ROWS, abilities, matching, merging, momentum
+    limits = [FEWEST, block_size(n_clusters, X.shape[1]), MANY_ROWS - 1] if is_cpu else []
+    size = sum(X.shape[0] > limit for limit in limits)
+    needed = name, kind, size, abilities, matching, merging, momentum
     if needed in _prepared:
         return
     from evomeans.compiled.ready import ready

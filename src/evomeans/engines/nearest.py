@@ -68,6 +68,11 @@ class Block(NamedTuple):
     squares: NDArray[Any]
 
 
+def block_size(n_clusters: int, n_features: int) -> int:
+    """Return how many samples are compared with the centres at a time."""
+    return int(np.clip(SCORES // max(n_clusters, n_features), FEWEST, MOST))
+
+
 def scorer_for(X: Any, centers: FloatArray, frame: Frame, precision: Any = None) -> Scorer:
     """Return what compares samples such as ``X`` with the centres, by default in their precision.
 
@@ -95,7 +100,7 @@ class Scorer:
         self.frame = frame
         self.precision = np.dtype(precision)
         self.is_narrow = self._is_narrow()
-        self.block_size = int(np.clip(SCORES // max(centers.shape), FEWEST, MOST))
+        self.block_size = block_size(*centers.shape)
         self.middle = self._middle().astype(precision)
         offsets = centers - self.middle
         levels = np.einsum("ij,ij->i", offsets, offsets)

@@ -344,7 +344,7 @@ def test_fresh_clusters_are_those_that_moved_since_the_start() -> None:
 
 @settings(max_examples=25)
 @given(st.data())
-def test_what_is_kept_stays_and_closes_the_diary(dtype, weighted, data) -> None:
+def test_what_is_kept_stays_and_closes_the_log(dtype, weighted, data) -> None:
     """Removal costs are computed anew for clusters that have changed, and are nowhere too high."""
     case = data.draw(cases(dtype, weighted))
     for i, target in wanted_moves(data.draw, case):

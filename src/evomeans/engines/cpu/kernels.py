@@ -38,7 +38,7 @@ from evomeans.engines.cpu.swaps.lists import Clusters, UndoLog
 from evomeans.engines.cpu.swaps.search import try_swaps
 from evomeans.engines.cpu.threads import ThreadTeam
 from evomeans.engines.frame import is_sparse
-from evomeans.engines.nearest import FEWEST
+from evomeans.engines.nearest import FEWEST, block_size
 from evomeans.engines.protocol import Ability, LocalSearch, Order
 from evomeans.engines.rules import MANY_ROWS, MAX_ITERATIONS
 from evomeans.kernels.vectors import smallest_size
@@ -237,8 +237,9 @@ def calls(
         if X.shape[0] >= MANY_ROWS:
             found += bucket_calls(samples.rows, samples.order)
     if X.shape[0] > FEWEST:
-        # Fewer samples are labelled by NumPy, but for ties.
-        found += kernel_calls_for(X)
+        # What fits into a block is labelled by NumPy, but for ties.
+        is_many = X.shape[0] > block_size(n_clusters, X.shape[1])
+        found += kernel_calls_for(X, only_ties=not is_many)
     if Ability.SEEDING in abilities:
         memory = Candidates.allocate(1, 1, 1), grid, pairs[0]
         found.append(Call(seed, (samples, grid, scratch, *memory, 0, 1), 0.9))

@@ -259,25 +259,27 @@ def choose(
                     labels[i] = j
 
 
-def kernel_calls_for(X: Any) -> list[Call]:
-    """Return what labels and scores of many samples such as ``X`` call."""
+def kernel_calls_for(X: Any, *, only_ties: bool = False) -> list[Call]:
+    """Return what labels and scores of many samples such as ``X`` call, or those of a block."""
     one, grid, labels = np.zeros(1), np.zeros((1, 1)), np.zeros(1, np.int32)
     if is_sparse(X):
         rows = encode_samples(X[:1], None, frame_for(X[:1], None), in_order=False).rows
-        return [
-            Call(label_clear, (grid, one, one, 0.0, 0.0, 0.0, 0.0, *[one] * 4, labels), 0.4),
-            Call(choose, (rows, grid, one, 0.0, 0.0, 0.0, grid, labels), 0.6),
-        ]
+        ties = Call(choose, (rows, grid, one, 0.0, 0.0, 0.0, grid, labels), 0.6)
+        clear = Call(label_clear, (grid, one, one, 0.0, 0.0, 0.0, 0.0, *[one] * 4, labels), 0.4)
+        return [ties] if only_ties else [ties, clear]
     samples, sample = np.zeros((1, 1), X.dtype), np.zeros(1, X.dtype)
     encoded, bounds = (samples, X.dtype.type(1.0), sample), (0.0, 0.0, 0.0)
+    ties = Call(choose, (samples, samples, sample, *bounds, grid, labels), 0.4)
+    if only_ties:
+        return [ties]
     narrow = *encoded, sample, samples, sample, *bounds, 0.0, samples, sample, samples
     return [
+        ties,
         *(
             Call(set_offsets, (*encoded, *memory), 0.3)
             for memory in {X.dtype: (sample, samples, sample), one.dtype: (one, grid, one)}.values()
         ),
         *([Call(label_narrow, (*narrow, *[sample] * 4, labels), 0.8)] * (X.shape[1] <= NARROW)),
         Call(label_clear, (samples, sample, sample, *bounds, 0.0, *[sample] * 4, labels), 0.4),
-        Call(choose, (samples, samples, sample, *bounds, grid, labels), 0.4),
         Call(set_squared_distances, (*encoded, grid, labels, one), 0.3),
     ]
