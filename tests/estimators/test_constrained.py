@@ -22,40 +22,6 @@ def blobs(n=120, seed=0):
     return rng.normal(size=(n, 2)) + 6.0 * rng.integers(0, 2, size=(n, 2))
 
 
-def random_problem(seed):
-    """Draw a few samples with weights, size limits and links."""
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(3, 9))
-    k = int(rng.integers(1, min(n, 3) + 1))
-    X, weights = rng.normal(size=(n, 2)), rng.integers(1, 4, n).astype(float)
-    low, high = np.zeros(k, int), np.full(k, n)
-    if seed % 3:
-        low, high = rng.integers(0, n // k + 1, k), rng.integers(n // k, n + 1, k)
-    pairs = [rng.integers(0, n, (int(rng.integers(0, most)), 2)) for most in (3, 6)]
-    must, cannot = [one[one[:, 0] != one[:, 1]] for one in pairs]
-    penalty = float(rng.uniform(0.01, 3.0)) if seed % 5 == 0 else None
-    return X, weights, k, low, high, must, cannot, penalty
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("seeds", [range(15), range(15, 30)])
-def test_agrees_with_the_enumeration_of_all_clusterings(seeds):
-    """Sizes, hard and soft links, weights: the optimum, or the proof that there is none."""
-    for seed in seeds:
-        X, weights, k, low, high, must, cannot, penalty = random_problem(seed)
-        cost = np.inf if penalty is None else penalty
-        expected = best_constrained(X, weights, k, low, high, must, cannot, cost)
-        model = ConstrainedHGMeans.fast(k, size_min=low, size_max=high, penalty=penalty, **QUICK)
-        links = {"sample_weight": weights, "must_link": must, "cannot_link": cannot}
-        if expected == np.inf:
-            with pytest.raises(InfeasibleError):
-                model.fit(X, **links)
-            continue
-        model.fit(X, **links)
-        assert model.inertia_ + model.penalty_ == pytest.approx(expected, abs=1e-12), seed
-        assert model.history_[-1].best == pytest.approx(expected, abs=1e-12)
-
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_sizes_hold_in_200_random_problems():
     """Whatever the samples, duplicates included, every cluster is within its limits."""

@@ -8,7 +8,6 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
-from constraint_oracles import all_labels
 from evomeans import SphericalHGMeans
 from evomeans.engines import spherical
 from evomeans.engines.protocol import LocalSearch, Order
@@ -27,17 +26,6 @@ def objective(X, weights, labels, k):
     units = X / np.linalg.norm(X, axis=1, keepdims=True)
     sums = [(weights[labels == j, None] * units[labels == j]).sum(axis=0) for j in range(k)]
     return weights.sum() - np.linalg.norm(sums, axis=1).sum()
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_agrees_with_the_enumeration_of_all_clusterings(seed):
-    """The optimum of the objective, weighted."""
-    X, k = directions(8, 3, seed), 2 + seed % 2
-    weights = np.random.default_rng(seed).integers(1, 4, 8).astype(float)
-    model = SphericalHGMeans.fast(k, **QUICK).fit(X, sample_weight=weights)
-    best = min(objective(X, weights, labels, k) for labels in all_labels(8, k))
-    assert model.inertia_ == pytest.approx(best)
-    assert model.inertia_ == pytest.approx(objective(X, weights, model.labels_, k))
 
 
 def test_bounds_of_the_cpu_engine_lead_to_the_same_kind_of_end(monkeypatch):

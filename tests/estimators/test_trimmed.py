@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tracemalloc
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import adjusted_rand_score
 
-from constraint_oracles import all_labels, inertias
+from constraint_oracles import inertias
 from evomeans import HGMeans, TrimmedHGMeans
 from evomeans.engines.protocol import LocalSearch, Order
 from evomeans.engines.trimmed import TrimmedEngine
@@ -29,25 +28,6 @@ def noisy(share, seed=0):
     noise = rng.uniform(-20.0, 25.0, (count, 2))
     classes = np.concatenate([np.repeat([0, 1, 2], 50), np.full(count, -1)])
     return np.concatenate([clusters, noise]), classes
-
-
-def brute_force(X, k, n_outliers):
-    """Return the lowest sum of squares of any clustering of any samples that are kept."""
-    kept = combinations(range(len(X)), len(X) - n_outliers)
-    labels = all_labels(len(X) - n_outliers, k)
-    ones = np.ones(len(X) - n_outliers)
-    return min(inertias(X[list(rows)], ones, labels, k).min() for rows in kept)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_agrees_with_the_enumeration_of_all_choices(seed):
-    """Of samples to leave out, and of clusterings of the others."""
-    X = np.random.default_rng(seed).standard_t(1.5, (8, 2))
-    k, n_outliers = 1 + seed % 3, 1 + seed % 2
-    model = TrimmedHGMeans.fast(k, n_outliers=n_outliers, **QUICK).fit(X)
-    assert model.inertia_ == pytest.approx(brute_force(X, k, n_outliers), abs=1e-12)
-    assert np.count_nonzero(model.labels_ == -1) == n_outliers
-    assert model.history_[-1].best == pytest.approx(model.inertia_, abs=1e-12)
 
 
 def test_distances_to_all_centres_are_never_held_together():

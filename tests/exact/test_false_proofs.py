@@ -63,15 +63,6 @@ def test_plain_data_with_an_offset_is_proven_as_without(d: int, offset: float) -
     assert certify(X, fitted.labels_).status == "optimal"
 
 
-def test_small_problems_with_offsets_and_spread_weights_have_true_bounds() -> None:
-    rng = np.random.default_rng(7)
-    for _ in range(60):
-        n = int(rng.integers(2, 6))
-        X = rng.normal(size=(n, 1)) + 10.0 ** rng.uniform(0, 11)
-        weights = 10.0 ** -rng.uniform(0, 12, n) if rng.random() < 0.4 else None
-        checked(X, (np.arange(n) % 2).tolist(), weights)
-
-
 LINE = np.array([[0.0], [100], [101], [101.95]])
 WEIGHTS = [
     np.exp([0.0, -55, -55, -53]),

@@ -317,7 +317,9 @@ def constrained(rng: np.random.Generator, settings: dict[str, Any]) -> str:
     assert penalty is not None or split + joined == 0, "a link does not hold"
     check_inertia(model, problem, labels)
     check_again(rng, model, problem, **links)
-    return problem.check(model.inertia_ + model.penalty_, optimum)
+    total, told = model.inertia_ + model.penalty_, model.history_[-1].best
+    assert np.isclose(told, total, rtol=1e-4, atol=problem.tolerance), "history has another sum"
+    return problem.check(total, optimum)
 
 
 def draw_limits(
