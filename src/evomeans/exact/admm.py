@@ -37,7 +37,6 @@ from evomeans.typing import FloatArray
 
 ROUND = 25
 """Iterations between two evaluations of the bound, which also add cuts."""
-SWEEPS = 1
 RELAXATION = 1.8
 FINE_GAP, FINE_RESIDUAL = 2e-5, 1e-5
 """Below these, eigenvectors are computed in double precision; single takes half as long."""
@@ -183,7 +182,7 @@ class MultiplierSearch:
             size = point_to_project(self.V, C, self.U, self.penalty, self.A)
             Y = self.projector.project(self.A, size)
             relax(Y, self.V, self.N, RELAXATION, self.base, self.matrix)
-            sweep_cuts(self.matrix, apart, self.inverse_roots, self.cuts, scaled, SWEEPS)
+            sweep_cuts(self.matrix, apart, self.inverse_roots, self.cuts, scaled)
             primal, dual = finish(self.matrix, self.base, apart, Y, self.V, self.U, self.N)
         if not math.isfinite(primal + dual):
             raise np.linalg.LinAlgError("The residuals are not finite.")

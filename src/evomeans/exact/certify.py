@@ -159,17 +159,17 @@ def kernel_calls() -> list[Call]:
         Call(capped_simplex, (one, 1.0), 0.2),
         Call(relax, (grid, grid, grid, 1.0, grid, grid), 0.3),
         Call(finish, (grid, grid, mask, grid, grid, grid, grid), 0.4),
-        Call(exchange, (*parts, 0.0), 0.6),
+        Call(exchange, parts, 0.6),
         Call(find_cuts, (grid, 0.0, 0, 0, cuts, one, index, one, row, one, index), 1.5),
         Call(grow_stars, (grid, 0.0, 0, 0, cuts, one, index, one, row, one, grid), 1.0),
         Call(fix_pairs, (grid, one, mask, 0.0, mask), 0.3),
-        Call(bound_boxes, (groups, 0.0, 0.0, 0.0, boxes, grid, index, 1), 2.0),
-        Call(descend, (groups, small, grid, one, 1), 0.7),
+        Call(bound_boxes, (groups, 0.0, 0.0, 0.0, boxes, grid, index), 2.0),
+        Call(descend, (groups, small, grid, one), 0.7),
         Call(join, (groups, small, grid, mask), 0.4),
-        Call(sort_groups, (groups, 0.0, 0.0, 0.0, boxes, index, marks, scratch, 1), 2.0),
+        Call(sort_groups, (groups, 0.0, 0.0, 0.0, boxes, index, marks, scratch), 2.0),
         Call(normal_matrix, (index, small, one, one, grid), 0.3),
         Call(add_cuts, (grid, grid, one, cuts, one), 0.5),
-        Call(sweep_cuts, (grid, mask, one, cuts, one, 1), 0.8),
+        Call(sweep_cuts, (grid, mask, one, cuts, one), 0.8),
     ]
 
 

@@ -99,54 +99,48 @@ def sweep_cuts(
     inverse_roots: FloatArray,
     cuts: Cuts,
     prices: FloatArray,
-    n_sweeps: int,
 ) -> None:
-    """Hildreth's sweeps towards the projection onto {V >= 0, V[apart] = 0, all cuts}.
+    """Hildreth's sweep towards the projection onto {V >= 0, V[apart] = 0, all cuts}.
 
     Dual coordinate ascent: every visit of a cut sets its price to the best value, given all others.
     ``matrix`` holds the point to project minus sum_c prices[c] B_c, and V is its positive part.
 
     Shapes: matrix, apart (n, n); inverse_roots (n,); cuts (m, MOST_MEMBERS + 1); prices (m,).
     """
-    m = cuts.shape[0]
-    for sweep in range(n_sweeps):
-        for step in range(m):
-            c = step if sweep % 2 == 0 else m - 1 - step
-            if sweep > 0 and prices[c] == 0.0:
-                continue
-            i = cuts[c, 0]
-            own = inverse_roots[i]
-            norm = own * own * own * own
-            excess = -max(matrix[i, i], 0.0) * own * own
-            size = 0
-            for a in range(1, MOST_MEMBERS + 1):
-                t = cuts[c, a]
-                if t < 0:
-                    break
-                size = a
-                factor = own * inverse_roots[t]
+    for c in range(cuts.shape[0]):
+        i = cuts[c, 0]
+        own = inverse_roots[i]
+        norm = own * own * own * own
+        excess = -max(matrix[i, i], 0.0) * own * own
+        size = 0
+        for a in range(1, MOST_MEMBERS + 1):
+            t = cuts[c, a]
+            if t < 0:
+                break
+            size = a
+            factor = own * inverse_roots[t]
+            norm += 0.5 * factor * factor
+            if matrix[i, t] > 0.0 and not apart[i, t]:
+                excess += matrix[i, t] * factor
+            for b in range(1, a):
+                s = cuts[c, b]
+                factor = inverse_roots[s] * inverse_roots[t]
                 norm += 0.5 * factor * factor
-                if matrix[i, t] > 0.0 and not apart[i, t]:
-                    excess += matrix[i, t] * factor
-                for b in range(1, a):
-                    s = cuts[c, b]
-                    factor = inverse_roots[s] * inverse_roots[t]
-                    norm += 0.5 * factor * factor
-                    if matrix[s, t] > 0.0 and not apart[s, t]:
-                        excess -= matrix[s, t] * factor
-            change = max(excess / norm, -prices[c])
-            if change == 0.0:
-                continue
-            prices[c] += change
-            matrix[i, i] += change * own * own
-            for a in range(1, size + 1):
-                t = cuts[c, a]
-                matrix[i, t] -= 0.5 * change * own * inverse_roots[t]
-                matrix[t, i] = matrix[i, t]
-                for b in range(1, a):
-                    s = cuts[c, b]
-                    matrix[s, t] += 0.5 * change * inverse_roots[s] * inverse_roots[t]
-                    matrix[t, s] = matrix[s, t]
+                if matrix[s, t] > 0.0 and not apart[s, t]:
+                    excess -= matrix[s, t] * factor
+        change = max(excess / norm, -prices[c])
+        if change == 0.0:
+            continue
+        prices[c] += change
+        matrix[i, i] += change * own * own
+        for a in range(1, size + 1):
+            t = cuts[c, a]
+            matrix[i, t] -= 0.5 * change * own * inverse_roots[t]
+            matrix[t, i] = matrix[i, t]
+            for b in range(1, a):
+                s = cuts[c, b]
+                matrix[s, t] += 0.5 * change * inverse_roots[s] * inverse_roots[t]
+                matrix[t, s] = matrix[s, t]
 
 
 # ---- the search ----------------------------------------------------------------------------------

@@ -130,9 +130,7 @@ def balance(
         within = rng.random(len(first)) * (starts[place + 1] - starts[place])
         second = order[starts[place] + within.astype(np.int64)]
         pairs = np.stack([first, second], axis=1)
-        exchange(
-            offsets, steps, w, dealt, places, sums, sizes, cell_sums, cell_sizes, pairs, CELLS_COUNT
-        )
+        exchange(offsets, steps, w, dealt, places, sums, sizes, cell_sums, cell_sizes, pairs)
         left -= len(pairs)
 
 
@@ -148,11 +146,10 @@ def exchange(
     cell_sums: FloatArray,
     cell_sizes: FloatArray,
     pairs: NDArray[np.int64],
-    share: float,
 ) -> None:
     """Exchange the parts of two points of a cell where that lowers the loss of their parts.
 
-    The loss is the sum of |sums[p]|² / sizes[p], plus ``share`` times that of all cells.
+    The loss is the sum of |sums[p]|² / sizes[p], plus `CELLS_COUNT` times that of all cells.
 
     Shapes: offsets from the mean of the cluster and steps from that of the cell (n, d); w, parts,
     places (n,); sums (n_parts, d); sizes (n_parts,); cell_sums (n_cells, n_parts, d); cell_sizes
@@ -165,7 +162,7 @@ def exchange(
             continue
         gain = gain_of_exchange(offsets, w, a, b, sums, sizes, p, q)
         cell_gain = gain_of_exchange(steps, w, a, b, cell_sums[c], cell_sizes[c], p, q)
-        if gain + share * cell_gain > 0.0:
+        if gain + CELLS_COUNT * cell_gain > 0.0:
             move(offsets, w, a, b, sums, sizes, p, q)
             move(steps, w, a, b, cell_sums[c], cell_sizes[c], p, q)
             parts[a], parts[b] = q, p

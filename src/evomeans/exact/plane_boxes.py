@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import jit
 from evomeans.exact.plane_case import (
-    STEPS,
     PlaneCase,
     PricedGroups,
     best_choice,
@@ -75,7 +74,7 @@ def least_value(
     least = min(float(values.min()), 0.0)
     places, n_places = np.empty((MOST_PLACES, 2)), np.zeros(1, np.int64)
     groups, boxes = PricedGroups.of_case(case, prices), Boxes.around(case, prices)
-    found = bound_boxes(groups, least, tolerance, wanted, boxes, places, n_places, MOST_BOXES)
+    found = bound_boxes(groups, least, tolerance, wanted, boxes, places, n_places)
     low = places[: min(MOST_PLACES, int(n_places[0]))]
     return float(found), np.concatenate([ends[values < wanted], low])
 
@@ -229,7 +228,6 @@ def bound_boxes(
     boxes: Boxes,
     places: FloatArray,
     n_places: Integers,
-    most: int,
 ) -> float:
     """Split boxes until f is nowhere lower than ``least - tolerance``; return what is certain.
 
@@ -247,7 +245,7 @@ def bound_boxes(
         count, axis, middle, is_final = split_box(boxes, top)
         top -= 1
         n_boxes += 1
-        if is_final or n_boxes > most:
+        if is_final or n_boxes > MOST_BOXES:
             certain = min(certain, bound)
             continue
         for half in range(2):
@@ -257,7 +255,7 @@ def bound_boxes(
                 # Without the way down from here, boxes around it would be split again and again.
                 y0 = (sides[top, 0, 0] + sides[top, 1, 0]) / 2.0
                 y1 = (sides[top, 0, 1] + sides[top, 1, 1]) / 2.0
-                lowest, y0, y1 = descend_from(groups, lists[top], found, y0, y1, STEPS)
+                lowest, y0, y1 = descend_from(groups, lists[top], found, y0, y1)
                 least = min(value, lowest)
                 target = least - tolerance
             if value < wanted:
@@ -280,7 +278,6 @@ def sort_groups(
     labels: Integers,
     is_alone: NDArray[np.bool_],
     scratch: Integers,
-    most: int,
 ) -> int:
     """Give different labels to groups of which a box needs only one; return how many boxes matter.
 
@@ -317,7 +314,7 @@ def sort_groups(
                 if w[i] * farthest - prices[i] > -left and w[i] * nearest - prices[i] < left:
                     n_open += 1
                     widest = max(widest, w[i] * (farthest - nearest))
-            if n_open > 0 and widest > finest and n_boxes < most:
+            if n_open > 0 and widest > finest and n_boxes < MOST_BOXES // 10:
                 continue
             n_useful += 1
             for place in range(found):

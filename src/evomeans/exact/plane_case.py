@@ -163,6 +163,7 @@ class PlaneCase:
 
 
 STEPS = 60
+"""Of a way downhill, at most."""
 
 
 @bundle
@@ -191,7 +192,7 @@ def descend_all(
     values = np.empty(len(ends))
     # Groups without a price never join, and would only take time.
     free = case.free[prices[case.free] > 0]
-    descend(PricedGroups.of_case(case, prices), free, ends, values, STEPS)
+    descend(PricedGroups.of_case(case, prices), free, ends, values)
     return values, ends
 
 
@@ -225,7 +226,7 @@ def best_choice(groups: PricedGroups, part: int, y0: float, y1: float) -> tuple[
 
 @jit
 def descend_from(
-    groups: PricedGroups, free: Any, count: int, y0: float, y1: float, steps: int
+    groups: PricedGroups, free: Any, count: int, y0: float, y1: float
 ) -> tuple[float, float, float]:
     """Move y to the mean of the groups whose sum is f(y), until nothing changes; return f and y.
 
@@ -234,7 +235,7 @@ def descend_from(
     x, w, prices = groups.x, groups.w, groups.prices
     starts, members = groups.starts, groups.members
     last = value = np.inf
-    for _ in range(steps):
+    for _ in range(STEPS):
         total = value = m0 = m1 = 0.0
         for place in range(count):
             i = free[place]
@@ -263,7 +264,7 @@ def descend_from(
 
 @jit
 def descend(
-    groups: PricedGroups, free: NDArray[np.int32], ends: FloatArray, values: FloatArray, steps: int
+    groups: PricedGroups, free: NDArray[np.int32], ends: FloatArray, values: FloatArray
 ) -> None:
     """Follow f downhill from many starts.
 
@@ -272,7 +273,7 @@ def descend(
     for start in range(ends.shape[0]):
         y0, y1 = ends[start, 0], ends[start, 1]
         values[start], ends[start, 0], ends[start, 1] = descend_from(
-            groups, free, free.shape[0], y0, y1, steps
+            groups, free, free.shape[0], y0, y1
         )
 
 

@@ -35,7 +35,7 @@ from evomeans.exact.cases import (
     StepKind,
     untold,
 )
-from evomeans.exact.plane_boxes import MOST_BOXES, Boxes, sort_groups
+from evomeans.exact.plane_boxes import Boxes, sort_groups
 from evomeans.exact.plane_case import PlaneCase, PricedGroups
 from evomeans.exact.plane_master import together
 from evomeans.exact.plane_prices import (
@@ -81,7 +81,6 @@ def groups_together(
         labels,
         is_alone,
         scratch,
-        MOST_BOXES // 10,
     )
     if n_boxes == 0:
         return None
