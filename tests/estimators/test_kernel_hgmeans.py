@@ -161,3 +161,14 @@ def test_a_sample_between_two_clusters_is_predicted_as_it_was_fitted() -> None:
     for seed in range(5):
         model = KernelHGMeans(4, random_state=seed, **settings).fit(X, sample_weight=weights)
         assert_array_equal(model.predict(X), model.labels_)
+
+
+def test_the_gaussian_kernel_does_not_depend_on_where_zero_is():
+    """Squares of large values would leave no digits of small differences."""
+    X = np.random.default_rng(0).integers(0, 40, (120, 3)) / 16.0
+    near, far = (
+        KernelHGMeans(4, max_offspring=20, n_jobs=1, random_state=0).fit(X + offset)
+        for offset in (0.0, 2.0**30)
+    )
+    assert far.inertia_ == pytest.approx(near.inertia_, rel=1e-6)
+    assert_array_equal(far.predict(X + 2.0**30), far.labels_)

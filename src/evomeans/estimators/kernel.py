@@ -346,7 +346,12 @@ class KernelHGMeans(Model):
         if isinstance(self.kernel, str):
             own = {name: getattr(self, name) for name in ("gamma", "degree", "coef0")}
             given = {"filter_params": True, **own}
-        wide = one.astype(np.float64), other.astype(np.float64)
+        wide = [one.astype(np.float64), other.astype(np.float64)]
+        if self.kernel == "rbf":
+            # It depends on differences only, whose squares lose their digits far from zero.
+            low, high = wide[1].min(axis=0), wide[1].max(axis=0)
+            is_far = np.minimum(np.abs(low), np.abs(high)) / 8.0 > high / 2.0 - low / 2.0
+            wide = [part - np.where(is_far, low, 0.0) for part in wide]
         found = np.asarray(pairwise_kernels(*wide, metric=self.kernel, **given), dtype=np.float64)
         if not np.isfinite(found).all():
             raise ValueError(f"kernel={self.kernel!r} is not finite for some samples of X.")
