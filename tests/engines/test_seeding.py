@@ -266,6 +266,17 @@ def test_quick_seeds_are_means_of_clusters() -> None:
     assert engine.assign(engine.samples_at(rng.random(60)))[1] > 1.3 * cost
 
 
+def test_steps_improve_quick_seeds() -> None:
+    """Without them they still cost far less than random samples."""
+    engine = create_engine("cpu", CLOUDS, None)
+    rng = np.random.default_rng(2)
+    quantiles = rng.random((90, 6))
+    plain = engine.assign(engine.quick_seed(quantiles, with_steps=False))[1]
+    improved = engine.assign(engine.quick_seed(quantiles, with_steps=True))[1]
+    random = engine.assign(engine.samples_at(rng.random(90)))[1]
+    assert improved < plain < 0.9 * random
+
+
 def test_near_labels_are_exact_if_all_centres_are_near() -> None:
     engine = create_engine("cpu", CLOUDS, None)
     centers = engine.samples_at(np.random.default_rng(3).random(40))

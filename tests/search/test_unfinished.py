@@ -410,6 +410,15 @@ def test_large_samples_have_a_quick_seeding_if_there_is_time_for_it(looks, kind)
     assert isinstance(timing.in_time(KMeansPlusPlus(greedy=True)), kind)
 
 
+@pytest.mark.parametrize(("looks", "with_steps"), [(1.0, False), (2.0, True)])
+def test_quick_seeds_are_improved_if_there_is_no_time_for_k_means(looks, with_steps) -> None:
+    """Labels take 0.3 s, so there are 1.3 looks left after the seeding, or 0.3."""
+    engine = SlowToLabel(0.3)
+    engine.quick_looks = lambda n_clusters, n_trials: looks
+    timing = Timing(engine, 5, 1.0, engine.clock, 0.0, DeferredInterrupt())
+    assert timing.in_time(KMeansPlusPlus(greedy=True)) == QuickSeeding(with_steps=with_steps)
+
+
 def test_a_search_may_begin_with_a_quick_seeding() -> None:
     engine, settings = SlowToLabel(0.3), replace(DEEP_SHORT, max_time=1.0)
     engine.quick_looks = lambda n_clusters, n_trials: 1.0

@@ -36,6 +36,8 @@ FEWEST, MOST = 512, 8192
 # samples between two looks at the unclear ones.
 NARROW = 6
 MOST_LABELLED = 32768
+# Of more centres than this, some of them tell the middle.
+MOST_IN_THE_MIDDLE = 128
 # Samples farther from the middle than this, squared and in the frame, get a frame of their own.
 FAR = 1e12
 # Squares below this may have lost digits to underflow, or all of them.
@@ -115,8 +117,9 @@ class Scorer:
         return bool(self.centers.shape[1] <= NARROW)
 
     def _middle(self) -> FloatArray:
-        # A few centres far away do not move a median.
-        return np.median(self.centers, axis=0)
+        # A few centres far away do not move a median, and some tell as much as thousands.
+        step = -(-len(self.centers) // MOST_IN_THE_MIDDLE)
+        return np.median(self.centers[::step], axis=0)
 
     def _room(self, name: str, shape: tuple[int, ...]) -> NDArray[Any]:
         """Return memory that every block uses again.

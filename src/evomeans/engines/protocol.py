@@ -392,8 +392,11 @@ class Engine(Protocol):
         Infinite if there is none, or if greedy k-means++ with so many candidates takes no longer.
         """
 
-    def quick_seed(self, quantiles: FloatArray) -> FloatArray:
-        """Return centres for which there is no time for :meth:`seed`, from the same numbers."""
+    def quick_seed(self, quantiles: FloatArray, *, with_steps: bool = True) -> FloatArray:
+        """Return centres for which there is no time for :meth:`seed`, from the same numbers.
+
+        ``with_steps`` says whether to improve them, because there is hardly time for K-means.
+        """
 
     def quick_steps(self, centers: FloatArray) -> FloatArray:
         """Return centres after as much K-means as takes little more than one look at all samples.

@@ -157,14 +157,18 @@ class MergedStarts:
 
 @dataclass(frozen=True)
 class QuickSeeding(KMeansPlusPlus):
-    """What an engine has for large samples where there is no time for greedy k-means++."""
+    """What an engine has for large samples where there is no time for greedy k-means++.
+
+    * ``with_steps``: whether it improves the seeds, because there is hardly time for K-means.
+    """
 
     greedy: bool = True
+    with_steps: bool = True
     name: ClassVar[str] = "quick start"
 
     def place(self, engine: Engine, draws: Sequence[FloatArray]) -> list[FloatArray]:
         """Let the engine seed."""
-        return [engine.quick_seed(quantiles) for quantiles in draws]
+        return [engine.quick_seed(quantiles, with_steps=self.with_steps) for quantiles in draws]
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,9 @@ PLACING, HURRYING = 0.3, 0.6
 # anywhere. It has so much of the limit, and so many seconds, even if labels need all the time:
 # without a single iteration, an answer is worth little.
 QUICK, A_START = 0.45, 2.0
+# How many looks have to be left after a quick seeding for K-means on all samples to gain more than
+# quick steps: it has to put them into order first.
+LOOKS_OF_K_MEANS = 1.0
 LEAST_SHARE_OF_TIME, LEAST_SECONDS = 0.1, 0.1
 
 
@@ -205,10 +208,11 @@ class Timing:
         least = LEAST_SHARE_OF_TIME * max_time + LEAST_SECONDS
         self._is_quick, self._overdue_at = True, self.seconds + least
         n_trials = KMeansPlusPlus(greedy=True).n_trials(self.n_clusters)
-        if self.engine.quick_looks(self.n_clusters, n_trials) * look <= left:
+        looks = self.engine.quick_looks(self.n_clusters, n_trials)
+        if looks * look <= left:
             # K-means gets what is left, if anything is.
             self._hurries_at = self.seconds + left
-            return QuickSeeding()
+            return QuickSeeding(with_steps=(looks + LOOKS_OF_K_MEANS) * look > left)
         seconds = max(QUICK * left if left >= A_START * look else left, least)
         self._hurries_at = self.seconds + seconds
         return quick_start(self.engine, self.n_clusters, seconds / look)

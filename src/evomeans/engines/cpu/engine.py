@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from functools import partial
 from time import perf_counter
@@ -24,6 +25,7 @@ from evomeans.engines.cpu.offspring import NO_CHILD
 from evomeans.engines.cpu.order import MANY_COLUMNS
 from evomeans.engines.cpu.rounds import (
     PER_CLUSTER,
+    Seeds,
     cluster_means,
     near_steps,
     project,
@@ -285,7 +287,7 @@ class CpuEngine(Abandonable, BaseEngine):
         chosen = np.full(len(trials), -1, np.int64)
         try:
             if self._seeds_in_rounds(*trials.shape):
-                return self._seed_in_rounds(trials)
+                return self._seed_in_rounds(trials)[0]
             workspace = self._workspace(len(trials))
             workspace.seed(trials, chosen)
         except Abandoned:
@@ -298,14 +300,28 @@ class CpuEngine(Abandonable, BaseEngine):
         """Estimate the time of :meth:`quick_seed` in looks; infinite for small problems."""
         if not self._seeds_in_rounds(n_clusters, n_trials):
             return math.inf
-        return quick_looks(self.n_samples, self.n_features, n_clusters, self._n_compared)
+        n_compared = self.n_directions[-1] if self.n_directions else 0
+        return quick_looks(self.n_samples, self.n_features, n_clusters, n_compared)
 
-    def quick_seed(self, quantiles: FloatArray) -> FloatArray:
-        """Centres that a quick seeding in rounds comes to before the engine is abandoned."""
+    def quick_seed(self, quantiles: FloatArray, *, with_steps: bool = True) -> FloatArray:
+        """Centres that a quick seeding in rounds comes to before the engine is abandoned.
+
+        Samples are compared in their leading directions, where they have any.
+        """
+        directions = self.n_directions
         try:
-            return self._seed_in_rounds(quantiles, is_quick=True)
+            space = self.projected(directions[-1]) if directions else self
+            with self._lent(space):
+                centers, seeds = space._seed_in_rounds(quantiles)
+                points = space.frame.decode(seeds.points).astype(self.dtype)
+                labels = nearest.labels(points, centers, space.frame, self.n_jobs)[seeds.labels]
         except Abandoned:
             return self._seed_soon(quantiles[:, 0], np.full(len(quantiles), -1, np.int64))
+        centers = self.means(labels, self.rows(self._draw.distinct_rows(quantiles[:, 0])))
+        if not with_steps:
+            return centers
+        shared = self._source, self.weights, self.frame, centers, labels, self.n_jobs
+        return near_steps(*shared, lambda: self.is_abandoned)
 
     def quick_steps(self, centers: FloatArray) -> FloatArray:
         """Compare samples with all centres once, then with those near their own.
@@ -317,11 +333,6 @@ class CpuEngine(Abandonable, BaseEngine):
         shared = self._source, self.weights, self.frame, centers, self.n_jobs
         return quick_steps(*shared, lambda: self.is_abandoned)
 
-    @property
-    def _n_compared(self) -> int:
-        """Leading directions in which a quick seeding compares samples, 0 for all features."""
-        return self.n_directions[-1] if self.n_directions else 0
-
     def _seeds_in_rounds(self, n_clusters: int, n_trials: int) -> bool:
         is_greedy = n_trials > 1 and not is_sparse(self._source)
         n_products = self.n_samples * self.n_features * n_clusters * n_trials
@@ -329,31 +340,33 @@ class CpuEngine(Abandonable, BaseEngine):
         is_long = n_products >= MANY_PRODUCTS and self.n_samples >= ROWS_PER_POINT * n_points
         return is_greedy and is_long and len(self._draw.counted) >= ROWS_PER_POINT * n_points
 
-    def _seed_in_rounds(self, trials: FloatArray, *, is_quick: bool = False) -> FloatArray:
-        """Seed and refine among points that stand for all samples."""
+    def _seed_in_rounds(self, trials: FloatArray) -> tuple[FloatArray, Seeds]:
+        """Seed and refine among points that stand for all samples; return these as well."""
         k, rng = len(trials), np.random.default_rng(int(trials[0, 0] * 2.0**53))
-        X, n_jobs, compared = self._source, self.n_jobs, None
-        if is_quick and self._n_compared:
-            rows = project(X, self.frame, self._n_compared, n_jobs, self.check_abandoned)
-            compared = rows, frame_for(rows, None, n_jobs)
-        shared = X, self.weights, self.frame
-        seeds = sum_up(*shared, k, rng, n_jobs, self.check_abandoned, compared)
+        shared = self._source, self.weights, self.frame
+        seeds = sum_up(*shared, k, rng, self.n_jobs, self.check_abandoned)
         if (n_points := len(seeds.points)) < k:
             # The samples have hardly more different rows than there are clusters.
             others = self.rows(self._draw.distinct_rows(trials[n_points:, 0]))
-            return np.concatenate([seeds.points, others])
+            return np.concatenate([seeds.points, others]), seeds
         points = self.frame.decode(seeds.points).astype(self.dtype)
-        self._points = CpuEngine(points, seeds.weights, n_jobs=n_jobs, frame=self.frame)
+        engine = CpuEngine(points, seeds.weights, n_jobs=self.n_jobs, frame=self.frame)
+        with self._lent(engine):
+            return engine.refine([Order(engine.seed(trials))])[0].centers, seeds
+
+    @contextmanager
+    def _lent(self, engine: CpuEngine) -> Iterator[None]:
+        """Let another engine do the work meanwhile: it is abandoned with this one."""
+        if engine is self:
+            yield
+            return
+        self._points = engine
         try:
             # It may have been abandoned meanwhile.
-            self._points.abandon(self.is_abandoned)
-            centers = self._points.refine([Order(self._points.seed(trials))])[0].centers
+            engine.abandon(self.is_abandoned)
+            yield
         finally:
             self._points = None
-        if not is_quick:
-            return centers
-        labels = nearest.labels(points, centers, self.frame, n_jobs)[seeds.labels]
-        return near_steps(*shared, centers, labels, n_jobs, lambda: self.is_abandoned)
 
     def _seed_soon(self, quantiles: FloatArray, chosen: NDArray[np.int64]) -> FloatArray:
         """Complete the places of samples that became centres by samples drawn by weight."""

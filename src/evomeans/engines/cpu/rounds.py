@@ -3,10 +3,11 @@
 Each round draws hundreds of samples at once, by their squared distance to those drawn before, and
 compares all samples with them in matrix products. That takes the time of few assignments, while
 greedy k-means++ reads all samples again for every centre. The samples are then summed up by the
-means of those that are closest to each of the drawn ones. Where time is short, samples with many
-features are compared in their leading directions, and a few steps of K-means follow in which
-samples are compared only with centres near their own. On sentence embeddings, that is there in a
-third of the time that K-means takes from here, but K-means from there ends 0.5 % higher.
+means of those that are closest to each of the drawn ones. Where time is short, all this happens in
+leading directions of samples with many features. If there is hardly time for K-means, a few steps
+follow in which samples are compared only with centres near their own. On sentence embeddings, that
+is there in a third of the time that K-means takes from here, but K-means from there ends 0.5 %
+higher.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def quick_looks(n_samples: int, n_features: int, n_clusters: int, n_directions: 
     """
     n_points = PER_CLUSTER * n_clusters
     of_rounds = 1.5 * n_points * (n_directions or n_features)
-    of_points = 0.7 * n_points * n_clusters * n_features * PER_POINT / n_samples
+    of_points = 0.7 * n_points * n_clusters * (n_directions or n_features) * PER_POINT / n_samples
     of_steps = 8 * NEAR * n_features
     projecting = TO_PROJECT if n_directions else 0
     return (projecting + of_rounds + of_points + of_steps) / (n_clusters * n_features)
@@ -77,19 +78,16 @@ def sum_up(
     rng: np.random.Generator,
     n_jobs: int,
     check: Callable[[], None],
-    compared: tuple[NDArray[Any], Frame] | None = None,
 ) -> Seeds:
     """Draw samples as in k-means‖ [1]_, and sum up all samples.
 
-    ``X`` (n, d) are dense samples in data units. ``compared`` are the same, with fewer features, in
-    a frame of their own, if these suffice to compare samples. ``check`` is called from time to
-    time, and raises an error if the result is needed no more.
+    ``X`` (n, d) are dense samples in data units. ``check`` is called from time to time, and raises
+    an error if the result is needed no more.
 
     References
     ----------
     .. [1] Bahmani, B. et al. (2012). "Scalable k-means++". PVLDB 5, 622-633.
     """
-    rows, own_frame = (X, frame) if compared is None else compared
     # So scaled that no product overflows.
     own = np.ones(len(X)) if weights is None else weights / weights.max()
     chances, cost, before = own, math.inf, math.inf
@@ -100,8 +98,8 @@ def sum_up(
         if not chances.any() or (nth > ROUNDS and cost * LARGE_GAIN > before):
             break
         drawn.append(draw(chances, -(-PER_CLUSTER * n_clusters // ROUNDS) if nth else 1, rng))
-        points = own_frame.encode(rows[drawn[-1]]).astype(np.float64)
-        found, squares = closest_points(rows, own_frame, points, n_jobs, check)
+        points = frame.encode(X[drawn[-1]]).astype(np.float64)
+        found, squares = closest_points(X, frame, points, n_jobs, check)
         is_nearer = squares < closest
         labels[is_nearer] = found[is_nearer] + n_drawn
         closest[is_nearer] = squares[is_nearer]
