@@ -27,7 +27,7 @@ from evomeans.engines.reference import ReferenceEngine
 from evomeans.engines.workers import Workers
 from evomeans.path import find_mean
 from evomeans.search import DEEP, PAPER, SearchSettings, StopReason, genetic, solve, stopping
-from evomeans.search.founding import KMeansPlusPlus, QuickSeeding, QuickStart
+from evomeans.search.founding import KMeansPlusPlus, QuickSeeding, QuickStart, quick_start
 from evomeans.search.stopping import DeferredInterrupt, Timing
 from evomeans.storage.checkpoint import Checkpoint
 from fakes import ScriptedClock, ScriptedEngine
@@ -417,6 +417,43 @@ def test_quick_seeds_are_improved_if_there_is_no_time_for_k_means(looks, with_st
     engine.quick_looks = lambda n_clusters, n_trials: looks
     timing = Timing(engine, 5, 1.0, engine.clock, 0.0, DeferredInterrupt())
     assert timing.in_time(KMeansPlusPlus(greedy=True)) == QuickSeeding(with_steps=with_steps)
+
+
+class WideButSlowToOrder(SlowToLabel):
+    """Has leading directions, and has to put its samples into order."""
+
+    n_directions = (32,)
+    is_prepared = False
+
+
+def test_a_quick_start_ends_with_a_step_on_all_samples_where_order_would_take_longer() -> None:
+    engine = WideButSlowToOrder(0.3)
+    kinds = [quick_start(engine, 5, looks).averages for looks in (1.0, 4.0, 1e6)]
+    assert kinds == [False, True, False]
+    assert not quick_start(SlowToLabel(0.3), 5, 4.0).averages
+
+
+def test_a_step_on_all_samples_makes_their_means() -> None:
+    """The start is on half of the samples; its centres are means of clusters of all."""
+    engine = CpuEngine(X)
+    numbers = QuickStart(len(X) // 2, True).draw(len(X), 5, np.random.default_rng(0))
+    (plain,) = QuickStart(len(X) // 2, True).place(engine, [numbers])
+    (averaged,) = QuickStart(len(X) // 2, True, averages=True).place(engine, [numbers])
+    labels, before = engine.assign(plain)
+    assert_allclose(averaged, engine.means(labels, plain))
+    assert engine.assign(averaged)[1] < before
+
+
+def test_a_quick_start_that_is_abandoned_at_once_has_means_of_clusters() -> None:
+    X = np.random.default_rng(4).normal(size=(3000, 160))
+    X += np.random.default_rng(5).normal(size=(20, 160))[np.arange(3000) % 20]
+    engine = CpuEngine(X)
+    start = QuickStart(3000, True, n_directions=32)
+    numbers = start.draw(3000, 20, np.random.default_rng(0))
+    engine.abandon(True)
+    (centers,) = start.place(engine, [numbers])
+    drawn = engine.samples_at(numbers[:, 0])
+    assert_allclose(centers, engine.means(engine.assign(drawn)[0], drawn))
 
 
 def test_a_search_may_begin_with_a_quick_seeding() -> None:

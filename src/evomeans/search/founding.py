@@ -27,6 +27,10 @@ FEWEST_PER_CENTER, FEWEST_IF_GREEDY, MOST_PER_CENTER = 4, 8, 50
 # To project samples onto leading directions, to put them into order there and to average the
 # clusters in all features takes as long as so many products for each sample.
 TO_PROJECT = 100_000
+# The same to put them into order in all features, as K-means on all of them does first.
+TO_ORDER = 170_000
+# To assign all samples and to average the clusters, in looks.
+A_STEP = 1.4
 # With few features, a look takes longer than its products; K-means after k-means++ so many looks.
 LOOKS_PROJECTED = 8
 # The share of the samples that are enough for K-means in more directions than the fewest.
@@ -183,12 +187,14 @@ class QuickStart:
       one.
     * ``n_directions``: how many leading directions all this happens in, 0 for all features. The
       centres are the means, in all features, of the clusters that all samples form there.
+    * ``averages``: whether they are such means in all features as well.
     """
 
     size: int
     seeded: bool
     greedy: bool = False
     n_directions: int = 0
+    averages: bool = False
     name: ClassVar[str] = "quick start"
     needs: ClassVar[frozenset[Ability]] = frozenset()
 
@@ -210,7 +216,8 @@ class QuickStart:
         try:
             return self._improved(engine, centers, candidates, int(slots[0] * 2.0**53))
         except Abandoned:
-            return centers
+            # With many features, samples are far worse centres than the means of their clusters.
+            return averaged(engine, engine, centers, centers) if engine.n_directions else centers
 
     def _improved(
         self, engine: Engine, centers: FloatArray, candidates: FloatArray, seed: int
@@ -230,7 +237,14 @@ class QuickStart:
             return sample.refine([Order(sample.seed(candidates))])[0].centers
 
         found = watched(sample, improve, lambda: engine.is_abandoned)
-        return engine.means(space.assign(found)[0], centers) if self.n_directions else found
+        if not (self.n_directions or self.averages):
+            return found
+        return averaged(engine, space, found, centers)
+
+
+def averaged(engine: Engine, space: Engine, centers: FloatArray, others: FloatArray) -> FloatArray:
+    """Return the means, in all features, of the clusters that all samples form in some space."""
+    return engine.means(space.assign(centers)[0], others)
 
 
 def found(orders: Sequence[Order], engine: Engine) -> list[Order]:
@@ -253,8 +267,18 @@ def quick_start(engine: Engine, n_clusters: int, looks: float) -> QuickStart:
     return projected
 
 
+def looks_to_begin(engine: Engine, n_clusters: int) -> float:
+    """Return how long K-means on all samples takes to begin, in looks at them."""
+    if engine.is_prepared or not engine.n_directions:
+        return 0.0
+    return TO_ORDER / (n_clusters * len(engine.frame.shift))
+
+
 def _start_in_all_features(engine: Engine, n_clusters: int, looks: float) -> QuickStart:
-    n_looks = engine.n_samples * looks
+    # A step on all samples gains more than anything on some of them, and K-means has to put them
+    # into order first, which takes longer.
+    averages = A_STEP < looks < A_STEP + looks_to_begin(engine, n_clusters)
+    n_looks = engine.n_samples * (looks - A_STEP if averages else looks)
     n_trials = KMeansPlusPlus(greedy=True).n_trials(n_clusters)
     size = n_looks / (LOOKS + LOOKS_OF_A_CANDIDATE * n_trials)
     greedy = size >= FEWEST_IF_GREEDY * n_clusters
@@ -267,7 +291,9 @@ def _start_in_all_features(engine: Engine, n_clusters: int, looks: float) -> Qui
     # Half of the samples tell nearly as much as all, and too few tell nothing.
     most = min(MOST_PER_CENTER * n_clusters, engine.n_samples // 2, engine.most_sampled)
     size = min(max(size, fewest), most)
-    return QuickStart(int(size) if size >= fewest else 0, seeded, greedy)
+    if size < fewest:
+        return QuickStart(0, seeded, greedy)
+    return QuickStart(int(size), seeded, greedy, averages=averages)
 
 
 def _projected_start(engine: Engine, n_clusters: int, looks: float) -> QuickStart | None:

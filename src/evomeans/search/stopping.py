@@ -13,7 +13,14 @@ from typing import Any, NamedTuple
 
 from evomeans.engines.protocol import Ability, Engine
 from evomeans.search.certainty import level_of_cheap
-from evomeans.search.founding import Founding, KMeansPlusPlus, QuickSeeding, quick_start
+from evomeans.search.founding import (
+    A_STEP,
+    Founding,
+    KMeansPlusPlus,
+    QuickSeeding,
+    looks_to_begin,
+    quick_start,
+)
 from evomeans.search.history import History
 from evomeans.search.population import Individual
 from evomeans.search.settings import MOST_AGREEING, SearchSettings
@@ -29,7 +36,7 @@ QUICK, A_START = 0.45, 2.0
 # How many looks have to be left after a quick seeding for K-means on all samples to gain more than
 # quick steps: it has to put them into order first.
 LOOKS_OF_K_MEANS = 1.0
-LEAST_SHARE_OF_TIME, LEAST_SECONDS = 0.1, 0.1
+LEAST_SHARE_OF_TIME, LEAST_SECONDS = 0.1, 0.03
 
 
 class DeferredInterrupt:
@@ -213,9 +220,11 @@ class Timing:
             # K-means gets what is left, if anything is.
             self._hurries_at = self.seconds + left
             return QuickSeeding(with_steps=(looks + LOOKS_OF_K_MEANS) * look > left)
-        seconds = max(QUICK * left if left >= A_START * look else left, least)
-        self._hurries_at = self.seconds + seconds
-        return quick_start(self.engine, self.n_clusters, seconds / look)
+        a_start = (A_START + looks_to_begin(self.engine, self.n_clusters)) * look
+        seconds = max(QUICK * left if left >= a_start else left, least)
+        start = quick_start(self.engine, self.n_clusters, seconds / look)
+        self._hurries_at = self.seconds + seconds - (A_STEP * look if start.averages else 0.0)
+        return start
 
 
 @dataclass(frozen=True)
