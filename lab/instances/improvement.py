@@ -37,7 +37,7 @@ def search(records: Records, k: int, strategy: str, seed: int, seconds: float) -
     model = evomeans.HGMeans(k, strategy=strategy, random_state=seed, max_time=seconds)
     labels = model.fit(records.samples.X).labels_
     by = f"HGMeans, strategy={strategy!r}, random_state={seed}, max_time={seconds:g}"
-    return records.keep(k, labels, by, commit())
+    return records.keep(k, labels, by, commit(), is_search=True)
 
 
 def prove(records: Records, k: int, seconds: float) -> None:

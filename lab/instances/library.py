@@ -36,6 +36,8 @@ class Instance:
         to the exact means of their clusters.
     found_by, found_at : str
         The method and the commit that found the solution.
+    searches : int
+        How many searches came to no lower inertia, the one that found it included; at least.
     bound : float or None
         No clustering has a lower inertia.
     bound_method, bound_seconds, bound_at
@@ -52,6 +54,7 @@ class Instance:
     inertia: float
     found_by: str
     found_at: str
+    searches: int = 1
     bound: float | None = None
     bound_method: str | None = None
     bound_seconds: float | None = None

@@ -1,18 +1,22 @@
-"""The table and the picture of the page docs/laboratory/instances.md, rendered from the files."""
+"""The tables and the picture of the page docs/laboratory/instances.md, rendered from the files."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from lab.best_known import all_known
 from lab.instances import library
 from lab.instances.catalogue import sources
-from lab.instances.library import DataFile
+from lab.instances.library import DataFile, Instance
 from lab.instances.picture import PICTURE, picture
 
 PAGE = Path(__file__).parents[2] / "docs" / "laboratory" / "instances.md"
 BEGIN, END = "<!-- table: python -m lab instances table -->", "<!-- end of the table -->"
 STATUSES = (library.PROVEN, library.GAP, library.OPEN)
+SEARCH = re.compile(r"HGMeans, strategy='(\w+)', random_state=(\d+)(?:, max_time=([\d.]+))?")
 
 
 def data_files(folder: Path = library.FOLDER) -> list[DataFile]:
@@ -21,48 +25,95 @@ def data_files(folder: Path = library.FOLDER) -> list[DataFile]:
     return [library.read(name, folder) for name in sources() if name in known]
 
 
-def _summary(files: list[DataFile]) -> list[str]:
+def counts(instances: Iterable[Instance]) -> tuple[int, int, int]:
+    """Return how many instances are proven, have a gap, and are open."""
+    found = Counter(one.status for one in instances)
+    return found[library.PROVEN], found[library.GAP], found[library.OPEN]
+
+
+def _summary(files: list[DataFile]) -> Iterator[str]:
     every = {(data.name, k): one for data in files for k, one in data.instances.items()}
     listed = [every[setup].status for setup in all_known() if setup in every]
-    counts = {one: sum(i.status == one for i in every.values()) for one in STATUSES}
-    return [
-        f"{len(files)} data sets, {len(every)} instances: {counts['proven']} proven, "
-        f"{counts['gap']} with a gap, {counts['open']} open.",
-        "",
+    proven, gap, still_open = counts(every.values())
+    yield (
+        f"{len(files)} data sets, {len(every)} instances: {proven} proven, {gap} with a gap, "
+        f"{still_open} open."
+    )
+    yield ""
+    yield (
         f"`lab/best_known.csv` lists {len(all_known())} instances of the data sets of the paper. "
         f"{len(listed)} of them are in the library, and {listed.count(library.PROVEN)} of these "
-        "are proven with a certificate.",
-    ]
+        "are proven with a certificate."
+    )
 
 
-def _literature(files: list[DataFile]) -> list[str]:
-    lines = ["| data set | k | printed | difference | source |", "|---|---|---|---|---|"]
-    lines += [
-        f"| {data.name} | {k} | {one.literature} | {one.literature_why} | {one.literature_source} |"
-        for data in files
-        for k, one in data.instances.items()
-        if one.literature is not None
-    ]
-    return lines
+def _data_sets(files: list[DataFile]) -> Iterator[str]:
+    yield "| data set | name | samples | features | instances | proven | gap | open |"
+    yield "|:--|:--|--:|--:|--:|--:|--:|--:|"
+    for data in files:
+        numbers = (data.samples, data.features, len(data.instances))
+        cells = [f"{one:,}" for one in (*numbers, *counts(data.instances.values()))]
+        link = f'<a href="#set-{data.name}">{data.name}</a>'
+        yield f"| {link} | {data.title} | {' | '.join(cells)} |"
+
+
+def _literature(files: list[DataFile]) -> Iterator[str]:
+    yield "| data set | k | printed | library | difference | source |"
+    yield "|:--|--:|--:|--:|:--|:--|"
+    for data in files:
+        for k, one in data.instances.items():
+            if one.literature is not None:
+                printed = one.literature.removesuffix(".0")
+                values = f"{data.name} | {k} | {printed} | {one.inertia!r}"
+                yield f"| {values} | {one.literature_why} | {one.literature_source} |"
+
+
+def _instances(data: DataFile) -> Iterator[str]:
+    """Yield a table that unfolds; GitHub and the site show what is in between as Markdown."""
+    proven, gap, still_open = counts(data.instances.values())
+    yield f'<details id="set-{data.name}">'
+    yield (
+        f"<summary><strong>{data.name}</strong>, {data.samples:,} × {data.features}: {proven} "
+        f"proven, {gap} with a gap, {still_open} open</summary>"
+    )
+    yield ""
+    yield "| k | inertia | lower bound | gap % | status | proof | found by | searches |"
+    yield "|--:|--:|--:|--:|:--|:--|:--|--:|"
+    for one in data.instances.values():
+        bound = gap_text = proof = ""
+        if one.bound is not None and one.gap is not None:
+            bound, gap_text = repr(one.bound), f"{100 * one.gap:.2g}"
+            proof = f"{one.bound_method}, {_seconds(one.bound_seconds or 0.0)}"
+        cells = (one.k, repr(one.inertia), bound, gap_text, one.status, proof)
+        text = " | ".join(map(str, (*cells, found_by(one), one.searches)))
+        yield f"| {text} |"
+    yield ""
+    yield "</details>"
+    yield ""
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.0f} s" if value >= 10 else f"{value:.2g} s"
+
+
+def found_by(instance: Instance) -> str:
+    """Return who found a solution, a search of this package in a few words."""
+    match = SEARCH.fullmatch(instance.found_by)
+    if match is None:
+        return instance.found_by
+    strategy, seed, limit = match.groups()
+    return f"{strategy}, seed {seed}" + (f", at most {limit} s" if limit else "")
 
 
 def table(folder: Path = library.FOLDER) -> str:
     """Return the summary and the tables in Markdown."""
     files = data_files(folder)
-    lines = _summary(files)
-    lines += ["", "![Proven, bounded and open instances](../images/instances.svg)"]
-    lines += ["", "Lowest printed values that differ from the library:", "", *_literature(files)]
-    lines += ["", "All instances:", ""]
-    lines += ["| data set | k | inertia | status | gap % | method | found by |"]
-    lines += ["|---|---|---|---|---|---|---|"]
-    for data in files:
-        for one in data.instances.values():
-            gap = "" if one.gap is None else f"{100 * one.gap:.2g}"
-            lines.append(
-                f"| {data.name} | {one.k} | {one.inertia!r} | {one.status} | {gap} "
-                f"| {one.bound_method or ''} | {one.found_by} ({one.found_at}) |"
-            )
-    return "\n".join(lines)
+    lines = [*_summary(files), "", "![Proven, bounded and open instances](../images/instances.svg)"]
+    lines += ["", *_data_sets(files), ""]
+    lines += ["### Printed values that differ", "", *_literature(files), ""]
+    lines += ["### Values and bounds", ""]
+    lines += [line for data in files for line in _instances(data)]
+    return "\n".join(lines).rstrip()
 
 
 def rendered(text: str, folder: Path = library.FOLDER) -> str:

@@ -73,13 +73,26 @@ class Records:
         with exclusive(self.folder / ".locks" / f"{self.name}.lock"):
             yield self.read()
 
-    def keep(self, k: int, labels: NDArray[Any], found_by: str, found_at: str) -> bool:
-        """Keep a solution if it is better than the one that is known; say whether it is."""
+    def keep(
+        self,
+        k: int,
+        labels: NDArray[Any],
+        found_by: str,
+        found_at: str,
+        *,
+        is_search: bool = False,
+    ) -> bool:
+        """Keep a solution if it is better than the one that is known; say whether it is.
+
+        A search that finds nothing better is counted.
+        """
         solution = canonical_labels(self.samples, labels)
         inertia = self.inertia(solution[self.samples.places])
         with self._locked() as data:
             known = data.instances.get(k)
             if known is not None and inertia >= known.inertia:
+                searched = replace(known, searches=known.searches + is_search)
+                library.write(data.with_instance(searched), self.folder)
                 return False
             bounds: dict[str, Any] = {}
             if known is not None and known.bound is not None:

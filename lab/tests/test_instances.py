@@ -22,7 +22,7 @@ from lab.instances.compaction import compact
 from lab.instances.exact import ExactSamples, rounded
 from lab.instances.improvement import Effort, improve
 from lab.instances.merging import merge
-from lab.instances.page import PAGE, is_in_step
+from lab.instances.page import PAGE, found_by, is_in_step
 from lab.instances.records import Records
 from lab.instances.submission import SubmissionError, submit
 from lab.instances.verification import faults
@@ -54,7 +54,9 @@ def test_the_files_are_true_of_a_small_data_set() -> None:
 
 
 def test_the_library_is_small() -> None:
-    folders = [library.FOLDER, library.FOLDER / "solutions", library.FOLDER / "certificates"]
+    """Programs included, and samples that lie beside the library."""
+    names = ("solutions", "certificates", "samples")
+    folders = [library.FOLDER, *(library.FOLDER / name for name in names)]
     files = [path for folder in folders for path in folder.iterdir() if path.is_file()]
     assert sum(path.stat().st_size for path in files) <= 12_000_000
 
@@ -219,15 +221,34 @@ def test_improve_tries_all_seeds_and_strategies_and_proves(copied: Path, capsys)
         improve(["nowhere:3"], effort, minutes=1, folder=copied)
 
 
-def test_a_compact_proof_is_smaller_and_still_one() -> None:
-    records = Records.of("iris")
-    X, labels = records.samples.X, records.labels(3)
-    whole = evomeans.certify(X, labels, n_clusters=3, max_time=60, gap=5e-7)
+@pytest.mark.parametrize(("name", "k"), [("iris", 3), ("bavaria1", 10), ("german_towns", 34)])
+def test_a_compact_proof_is_smaller_and_still_one(name: str, k: int) -> None:
+    """With one case, with several, and in the plane."""
+    records = Records.of(name)
+    X, labels = records.samples.X, records.labels(k)
+    whole = evomeans.certify(X, labels, n_clusters=k, max_time=60, gap=5e-7)
     small, content = compact(whole, X)
     assert content is not None
-    assert len(content) < len(library.packed(whole)) / 2
+    assert len(content) < len(library.packed(whole)) * (0.9 if name == "german_towns" else 0.5)
     assert library.unpacked(content).verify(X) >= small.lower_bound * (1 - 1e-9)
     assert small.upper_bound - small.lower_bound <= 1e-6 * small.upper_bound
+
+
+def test_a_proof_that_is_no_optimum_is_not_made_smaller() -> None:
+    """Of a bound that is too far below, nothing that reaches the goal can be kept."""
+    records = Records.of("bavaria1")
+    X, labels = records.samples.X, records.labels(10)
+    whole = evomeans.certify(X, labels, n_clusters=10, max_time=60, gap=0.05)
+    assert not whole.is_optimal
+    assert compact(whole, X) == (whole, None)
+
+
+def test_searches_that_find_nothing_better_are_counted(copied: Path) -> None:
+    improve(["german_towns:6"], Effort(2, seeds=(1, 2)), minutes=5, folder=copied)
+    before = library.read("german_towns").instances[6]
+    assert library.read("german_towns", copied).instances[6] == replace(
+        before, searches=before.searches + 2
+    )
 
 
 def emptied(copied: Path, k: int) -> None:
@@ -261,7 +282,7 @@ def test_a_certificate_of_another_copy_is_checked(copied: Path, tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_the_table_sorts_in_a_browser(tmp_path: Path) -> None:
+def test_tables_unfold_and_sort_in_a_browser(tmp_path: Path) -> None:
     """Numbers by size, and rows without a gap at the end; a second click turns it round."""
     program = shutil.which("chromium") or shutil.which("google-chrome")
     if program is None:
@@ -270,14 +291,25 @@ def test_the_table_sorts_in_a_browser(tmp_path: Path) -> None:
     cells = ["1,797", "", "5.9e-06", "89", "0.2"]
     rows = "".join(f"<tr><td>{cell}</td></tr>" for cell in cells)
     table = f"<table><thead><tr><th>gap</th></tr></thead><tbody>{rows}</tbody></table>"
+    folded = f'<details id="set-iris">{table}</details><details id="set-wine"></details>'
     click = "<script>document.querySelector('th').click()</script>"
     for clicks, expected in [
         (1, ["5.9e-06", "0.2", "89", "1,797", ""]),
         (2, ["", "1,797", "89", "0.2", "5.9e-06"]),
     ]:
         file = tmp_path / "page.html"
-        file.write_text(f"<article>{table}</article>{script}{click * clicks}", encoding="utf-8")
+        file.write_text(f"<article>{folded}</article>{script}{click * clicks}", encoding="utf-8")
         command = [program, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
-        command += [f"--user-data-dir={tmp_path}/profile", file.as_uri()]
+        command += [f"--user-data-dir={tmp_path}/profile", f"{file.as_uri()}#set-iris"]
         shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
         assert re.findall(r"<td>(.*?)</td>", shown.stdout) == expected
+        assert re.findall(r"<details.*?>", shown.stdout) == [
+            '<details id="set-iris" open="">',
+            '<details id="set-wine">',
+        ]
+
+
+def test_a_search_is_shown_in_a_few_words() -> None:
+    by = "HGMeans, strategy='deep', random_state=3, max_time=20"
+    shown = [found_by(library.Instance(3, 1.0, one, "abc")) for one in (by, "by hand, seed 3")]
+    assert shown == ["deep, seed 3, at most 20 s", "by hand, seed 3"]
