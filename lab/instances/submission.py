@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,14 @@ def read_submission(path: Path) -> np.ndarray:
         if path.suffix == ".npy":
             values = np.load(path, allow_pickle=False)
         else:
-            values = np.loadtxt(path, delimiter="," if path.suffix == ".csv" else None)
-    except (ValueError, OSError, EOFError, UnicodeDecodeError, SyntaxError) as error:
-        raise SubmissionError(f"{path} cannot be read as labels or centres: {error}") from error
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")  # a text without numbers
+                values = np.loadtxt(path, delimiter="," if path.suffix == ".csv" else None)
+    except (ValueError, OSError, EOFError, SyntaxError, UserWarning) as error:
+        raise SubmissionError(
+            f"{path} cannot be read as labels or centres: {error}. Expected an .npy file, or "
+            "numbers without a heading: a label per line, or a centre per line."
+        ) from error
     if values.dtype.kind not in "iuf" or values.size == 0:
         raise SubmissionError(f"{path} must hold numbers, got {values.size} of {values.dtype}.")
     if not np.isfinite(values).all():
@@ -44,10 +50,15 @@ def labels_of(values: np.ndarray, samples: Samples, k: int) -> np.ndarray:
     Centres stand for the labels of the nearest ones.
     """
     n, d = samples.X.shape
+    if values.shape == (n, 1) and d > 1:
+        values = values[:, 0]
     if values.ndim == 2 and values.shape[1] == d and 1 <= len(values) <= k:
         middle = samples.X.mean(axis=0)
         centres = np.asarray(values, np.float64) - middle
-        scores = (samples.X - middle) @ centres.T - np.square(centres).sum(axis=1) / 2
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = (samples.X - middle) @ centres.T - np.square(centres).sum(axis=1) / 2
+        if not np.isfinite(scores).all():
+            raise SubmissionError("The centres are too large for distances in float64.")
         labels = scores.argmax(axis=1)
     elif values.shape == (n,):
         if not np.array_equal(values, np.floor(values)):

@@ -151,6 +151,7 @@ def test_a_record_is_kept_and_true(copied: Path, tmp_path: Path) -> None:
         (np.full(59, 0.5), "must be integers"),
         (np.full(59, np.nan), "NaN or infinity"),
         (np.zeros((4, 2)), "at most 3 centres"),
+        (np.full((3, 2), 1e300), "too large for distances"),
         (np.array(["a"] * 59), "must hold numbers"),
         (np.array([{}] * 59), "cannot be read"),
     ],
@@ -163,9 +164,10 @@ def test_bad_submissions_are_refused(values: np.ndarray, message: str, tmp_path:
 
 def test_texts_and_unknown_instances_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "bad.csv"
-    file.write_text("<script>")
-    with pytest.raises(SubmissionError, match="cannot be read"):
-        submit("german_towns", 3, file, "test")
+    for text in ("<script>", "", "label\n1\n2", "1,2\n3"):
+        file.write_text(text)
+        with pytest.raises(SubmissionError, match=r"cannot be read.*numbers without a heading"):
+            submit("german_towns", 3, file, "test")
     with pytest.raises(SubmissionError, match=r"no data set '\.\./iris'"):
         submit("../iris", 3, file, "test")
     with pytest.raises(SubmissionError, match="no instance of german_towns with k=59"):
