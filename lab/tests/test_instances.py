@@ -228,7 +228,7 @@ def test_a_compact_proof_is_smaller_and_still_one(name: str, k: int) -> None:
     """With one case, with several, and in the plane."""
     records = Records.of(name)
     X, labels = records.samples.X, records.labels(k)
-    whole = evomeans.certify(X, labels, n_clusters=k, max_time=60, gap=5e-7)
+    whole = evomeans.certify(X, labels, n_clusters=k, max_time=600, gap=5e-7)
     small, content = compact(whole, X)
     assert content is not None
     assert len(content) < len(library.packed(whole)) * (0.9 if name == "german_towns" else 0.5)
@@ -240,7 +240,7 @@ def test_a_proof_that_is_no_optimum_is_not_made_smaller() -> None:
     """Of a bound that is too far below, nothing that reaches the goal can be kept."""
     records = Records.of("bavaria1")
     X, labels = records.samples.X, records.labels(10)
-    whole = evomeans.certify(X, labels, n_clusters=10, max_time=60, gap=0.05)
+    whole = evomeans.certify(X, labels, n_clusters=10, max_time=600, gap=0.05)
     assert not whole.is_optimal
     assert compact(whole, X) == (whole, None)
 
