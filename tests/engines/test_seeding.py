@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 from scipy.stats import chi2
 
 from evomeans.engines import Order, create_engine
-from evomeans.engines.cpu.rounds import near_labels, near_steps, sum_up
+from evomeans.engines.cpu.rounds import draw, near_labels, near_steps, sum_up
 from evomeans.engines.frame import Frame
 from oracles import in_frame, squared_distances
 from problems import KINDS, make_samples, make_weights, paired
@@ -217,6 +217,16 @@ def test_rounds_among_outliers_far_beyond_each_other_see_all_samples(sizes, monk
     greedy = engine.assign(engine.seed(quantiles))[1]
     monkeypatch.setattr("evomeans.engines.cpu.engine.MANY_PRODUCTS", 1)
     assert engine.assign(engine.seed(quantiles))[1] < 1.1 * greedy
+
+
+@pytest.mark.parametrize("unit", [1e-320, 1.0, 1e300])
+def test_draws_of_a_round_follow_chances_of_any_size(unit) -> None:
+    rng = np.random.default_rng(0)
+    chances = np.array([0.0, 3.0, 0.0, 1.0]) * unit
+    assert draw(chances, 3, rng).tolist() == [1, 3]
+    first = [draw(chances, 1, rng).tolist() for _ in range(1000)]
+    assert 700 < first.count([1]) < 800
+    assert first.count([1]) + first.count([3]) == 1000
 
 
 def test_rounds_of_an_abandoned_engine_end_with_samples(monkeypatch) -> None:

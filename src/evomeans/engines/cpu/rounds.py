@@ -125,7 +125,7 @@ def draw(chances: FloatArray, count: int, rng: np.random.Generator) -> NDArray[n
        reservoir". Information Processing Letters 97, 181-185.
     """
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        turns = rng.standard_exponential(len(chances)) / chances
+        turns = rng.standard_exponential(len(chances)) / (chances / chances.max())
     first = np.argpartition(turns, count - 1)[:count]
     return np.sort(first[chances[first] > 0.0])
 
