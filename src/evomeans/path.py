@@ -48,8 +48,8 @@ class PathSettings:
     # former and, for each cluster, the latter.
     patience: int = 12
     patience_per_cluster: float = 0.2
-    # How many times as patient a population is with which a sweep begins, or which unites two that
-    # disagreed.
+    # How many times as patient a population is with which a sweep begins, or which combines two
+    # that disagreed.
     longer: float = 1.8
     # How many populations are begun anew, at most, for a number of clusters at which populations
     # have not agreed so far.
@@ -111,7 +111,7 @@ class PathRecord:
     number : int
         1, 2, … for the steps of the path.
     kind : str
-        "up" and "down" for the two sweeps; "unite" for combining populations that disagreed;
+        "up" and "down" for the two sweeps; "combine" for populations that disagreed;
         "grow" and "merge" for starts from a neighbouring k; "fresh" for a new population; "mean"
         for k = 1, and "exact" for one feature.
     k : int
@@ -167,7 +167,7 @@ class Kind(StrEnum):
     MEAN = "mean"
     UP = "up"
     DOWN = "down"
-    UNITE = "unite"
+    COMBINE = "combine"
     GROW = "grow"
     MERGE = "merge"
     FRESH = "fresh"
@@ -270,7 +270,7 @@ class PathState:
         for k in searched:
             entry = self.entries[k]
             if not entry.is_combined and entry.n_agreeing(tolerance) < 2:
-                return Step(Kind.UNITE, k)
+                return Step(Kind.COMBINE, k)
         return None
 
     def _lesson(self, searched: Sequence[int], tolerance: float) -> Step | None:
@@ -430,7 +430,7 @@ def merge_pair(
     return merged, left
 
 
-# Founders of the searches that unite populations, and of those that listen to a neighbour.
+# Founders of the searches that combine populations, and of those that listen to a neighbour.
 COMBINED, LISTENING = 12, 3
 # Until every number of clusters has a solution, one step may take this many times its share of the
 # time left.
@@ -545,7 +545,7 @@ def take_step(
     patience = 1.0
     watching: list[FoundAgain] = []
     match step.kind:
-        case Kind.UNITE:
+        case Kind.COMBINE:
             population, patience = COMBINED, settings.longer
         case Kind.GROW | Kind.MERGE:
             population, patience = LISTENING, 0.0
@@ -599,7 +599,7 @@ def founders(state: PathState, step: Step) -> tuple[tuple[Founding, ...], list[F
             return (Grown(tuple(entries[step.source].members[:MOST_OF_A_POPULATION])),), []
         case Kind.MERGE:
             return (Merged(tuple(entries[step.source].members[:MOST_OF_A_POPULATION])),), []
-        case Kind.UNITE:
+        case Kind.COMBINE:
             around = [
                 (Grown if j < step.k else Merged)(tuple(entries[j].members[:MOST_OF_A_POPULATION]))
                 for j in state.neighbours(step.k)
@@ -631,7 +631,7 @@ def learn(
             # One that is shallower has nothing to give.
             entry.is_combined &= not is_deeper
             entry.alone.append(lowest)
-        case Kind.UNITE:
+        case Kind.COMBINE:
             entry.is_combined = True
             for j in state.neighbours(k):
                 entry.tested[j] = state.entries[j].best.inertia

@@ -212,7 +212,7 @@ BARS = "▁▂▃▄▅▆▇█"
 DOING = {
     "up": "first sweep, to larger k",
     "down": "second sweep, to smaller k",
-    "unite": "populations that disagreed",
+    "combine": "populations that disagreed",
     "grow": "what a smaller k taught",
     "merge": "what a larger k taught",
     "fresh": "populations begun anew",

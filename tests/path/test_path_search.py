@@ -137,8 +137,8 @@ def test_nothing_is_left_where_sweeps_agree():
 def test_those_that_disagree_are_united_and_neighbours_hear_of_it():
     """The sweep up was better at k = 3: the sweep down has to learn it at k = 2."""
     state = swept([50, 29, 20], [50, 30, 20])
-    assert state.next_step(TOLERANCE, 0) == Step(Kind.UNITE, 3)
-    learn(state, Step(Kind.UNITE, 3), brought(3, 29), TOLERANCE, 0.0)
+    assert state.next_step(TOLERANCE, 0) == Step(Kind.COMBINE, 3)
+    learn(state, Step(Kind.COMBINE, 3), brought(3, 29), TOLERANCE, 0.0)
     assert state.next_step(TOLERANCE, 0) == Step(Kind.MERGE, 2, 3)
     learn(state, Step(Kind.MERGE, 2, 3), brought(2, 55), TOLERANCE, 0.0)
     # What 4 began with on the way up was this very solution.
@@ -153,13 +153,13 @@ def test_those_that_disagree_are_united_and_neighbours_hear_of_it():
 
 def test_a_neighbour_that_teaches_something_is_heard_by_others():
     state = swept([50, 29, 20], [50, 30, 20])
-    learn(state, Step(Kind.UNITE, 3), brought(3, 28), TOLERANCE, 0.0)
+    learn(state, Step(Kind.COMBINE, 3), brought(3, 28), TOLERANCE, 0.0)
     assert state.next_step(TOLERANCE, 0) == Step(Kind.MERGE, 2, 3)
     record = learn(state, Step(Kind.MERGE, 2, 3), brought(2, 49), TOLERANCE, 0.0)
     assert record.improvement == pytest.approx(1 / 50)
     # Two agreed at 50, and they were wrong.
     assert state.entries[2].n_agreeing(TOLERANCE) == 1
-    assert state.next_step(TOLERANCE, 0) == Step(Kind.UNITE, 2)
+    assert state.next_step(TOLERANCE, 0) == Step(Kind.COMBINE, 2)
 
 
 def test_populations_that_were_united_count_as_one():
