@@ -42,7 +42,7 @@ def test_progress_follows_the_search():
         display(record(n, 150.0 if n == 4 else 170.0, best, 1.0 + n, since=(n - 4) % 8))
     assert drawn(display) == [
         "best inertia 150",
-        "gain over the first solution 25.000 %",
+        "below the first solution 25.000 %",
         "offspring 11 of 100",
         "population 1",
         "since it improved 7 of 50",
@@ -74,13 +74,14 @@ def test_a_log_stays_short(capsys):
     starts = [line.split("  best")[0].strip() for line in lines[:4]]
     assert starts == ["2.0 s", "6.0 s", "14.0 s", "30.0 s"]
     assert 10 <= len(lines) <= 15
-    assert "50.000 % below the first solution" in lines[0]
+    assert "below the first solution 50.000 %" in lines[0]
 
 
 def test_lines_without_what_is_not_known():
-    text = SearchDisplay(Terminal(), *LIMITS).log_line(record(0, 5.0, 5.0, 3.0), 3.0)
-    assert text.split("  ")[-1] == "population 1: 0 of 50 since it improved"
-    assert "below" not in text
+    display = SearchDisplay(Terminal(quiet=True), *LIMITS)
+    display(record(0, 0.0, 0.0, 3.0))
+    assert display.log_line().split("  ")[-1] == "since it improved 0 of 50"
+    assert "below" not in display.log_line()
 
 
 # (seconds, best inertia)
@@ -97,7 +98,7 @@ def test_verbose_prints_now_and_then_improvements_or_always(verbose, printed, ca
         assert display(record(number, best + 1, best, seconds)) is None
     lines = capsys.readouterr().out.splitlines()
     assert all(line.startswith("[HGMeans]  ") for line in lines)
-    assert [int(line.split(" of 100 offspring")[0].split()[-1]) for line in lines] == printed
+    assert [int(line.split("offspring ")[1].split()[0]) for line in lines] == printed
     bests = [float(line.split("best inertia")[1].split()[0]) for line in lines]
     assert bests == [TRAJECTORY[i][1] for i in printed]
 
@@ -113,7 +114,7 @@ def test_a_path_prints_news_or_every_step(verbose, printed, capsys):
     for one in (step(1, 2), step(2, 3), step(3, 3), step(4, 2, 0.01)):
         display(one)
     lines = capsys.readouterr().out.splitlines()
-    assert [int(line.split("k = ")[1].split(":")[0]) for line in lines] == printed
+    assert [int(line.split("k = ")[1].split(",")[0]) for line in lines] == printed
     assert all(line.endswith("inertia 8") for line in lines)
 
 
@@ -137,6 +138,6 @@ def test_a_proof_prints_its_bounds(capsys):
     for now in (1.0, 1.9, 2.0, 4.0, 6.5):
         display(9.0, 10.0, int(now))
     assert capsys.readouterr().out.splitlines() == [
-        "[certify]       2.0 s  9 <= optimum <= 10  gap 10 %  2 nodes",
-        "[certify]       6.5 s  9 <= optimum <= 10  gap 10 %  6 nodes",
+        "[certify]       2.0 s  bounds 9 <= optimum <= 10  gap 10 %  nodes 2",
+        "[certify]       6.5 s  bounds 9 <= optimum <= 10  gap 10 %  nodes 6",
     ]

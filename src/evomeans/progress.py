@@ -83,11 +83,7 @@ class Display(ABC):
 
     @abstractmethod
     def _rows(self) -> list[Row]:
-        """Return what the live display shows; rows without a text are left out."""
-
-    @abstractmethod
-    def _parts(self, record: Any) -> list[str]:
-        """Return what a line of a log says."""
+        """Return what the last record says; rows without a text are left out."""
 
     def take(self, record: Any, seconds: float, *, is_better: bool = False) -> None:
         """Take in how it is after some seconds, and write a line if it is time to."""
@@ -95,7 +91,7 @@ class Display(ABC):
         is_due = seconds >= self._due
         is_asked_for = self.verbose >= (IMPROVEMENTS if is_better else EVERYTHING)
         if not self.terminal.is_live and (is_due or is_asked_for):
-            self.terminal.note(self.log_line(record, seconds))
+            self.terminal.note(self.log_line())
         if is_due:
             self._pause = min(2 * self._pause, LONGEST_PAUSE)
             self._due = seconds + self._pause
@@ -104,11 +100,11 @@ class Display(ABC):
         """Return how long it can take at most after some seconds, if that is known."""
         return "" if self.max_time is None else duration_text(max(0.0, self.max_time - seconds))
 
-    def log_line(self, record: Any, seconds: float) -> str:
+    def log_line(self) -> str:
         """Write how it is into one line."""
-        left = self.left(seconds)
-        parts = [*self._parts(record), left and f"at most {left} left"]
-        return "  ".join([f"{duration_text(seconds):>11}", *filter(None, parts)])
+        rows = *self._rows(), Row("left at most", self.left(self._seconds))
+        parts = [f"{row.name} {row.text}" for row in rows if row.text]
+        return "  ".join([f"{duration_text(self._seconds):>11}", *parts])
 
     def shown(self) -> AbstractContextManager[object]:
         """Return what keeps the display alive while it is entered."""
@@ -191,20 +187,10 @@ class SearchDisplay(Display):
         last = self.last
         return [
             Row("best inertia", number_text(last.best)),
-            Row("gain over the first solution", self.gain()),
+            Row("below the first solution", self.gain()),
             Row.counting("offspring", last.number, self.max_offspring),
             Row("population", f"{last.population}"),
             Row.counting("since it improved", last.since_improvement, self.longest_wait),
-        ]
-
-    def _parts(self, record: OffspringRecord) -> list[str]:
-        gain = self.gain()
-        return [
-            f"best inertia {number_text(record.best)}",
-            gain and f"{gain} below the first solution",
-            f"{record.number:,} of {self.max_offspring:,} offspring",
-            f"population {record.population}: {record.since_improvement:,} of "
-            f"{self.longest_wait:,} since it improved",
         ]
 
 
@@ -258,16 +244,8 @@ class PathDisplay(Display):
             Row.counting("k with agreement", agreed, total),
             Row("now", f"k = {last.k}, {DOING.get(last.kind, last.kind)}"),
             Row("inertia", number_text(last.best)),
-            Row("log inertia by k", self.curve()),
-        ]
-
-    def _parts(self, record: PathRecord) -> list[str]:
-        known, agreed, total = self.counts(record)
-        return [
-            f"{known:,} of {total:,} k have a solution",
-            f"populations agree at {agreed:,}",
-            f"k = {record.k}: {DOING.get(record.kind, record.kind)}",
-            f"inertia {number_text(record.best)}",
+            # Of a terminal; a log may be read with letters that have no bars.
+            Row("log inertia by k", self.curve() if self.terminal.is_live else ""),
         ]
 
 
@@ -280,14 +258,10 @@ class ProofDisplay(Display):
         self.take((lower, upper, nodes), seconds)
 
     def _rows(self) -> list[Row]:
-        names = ("bounds", "distance", "proof")
-        return [Row(*row) for row in zip(names, self._parts(self.last), strict=True)]
-
-    def _parts(self, record: tuple[float, float, int]) -> list[str]:
-        lower, upper, nodes = record
+        lower, upper, nodes = self.last
         gap = 100 * (upper - lower) / upper if upper > 0 else 0.0
         return [
-            f"{number_text(lower, 10)} <= optimum <= {number_text(upper, 10)}",
-            f"gap {number_text(gap, 2)} %",
-            f"{nodes:,} nodes",
+            Row("bounds", f"{number_text(lower, 10)} <= optimum <= {number_text(upper, 10)}"),
+            Row("gap", f"{number_text(gap, 2)} %"),
+            Row("nodes", f"{nodes:,}"),
         ]
