@@ -102,24 +102,6 @@ def certify_run(
     run = CertifiableRun.read(folder, name, read, proof.weights, terminal)
     report = read_json(folder / REPORT_DATA, "") if (folder / REPORT_DATA).exists() else None
     check_writable(folder)
-    certificate, interrupted = _certified(run, proof, terminal)
-    # A first signal is ignored in here: the proof is over, and must not be lost.
-    with DeferredInterrupt():
-        try:
-            files = _files(run, report, certificate)
-            update_run(folder, files)
-        except OSError as error:
-            raise CommandError(f"{folder} could not be written: {reason_of(error)}.") from error
-    text = f"{certificate}\n  written   {folder}: {', '.join(sorted(files))}"
-    if certificate.improved:
-        text += "\n  labels    the better clustering is in the certificate, not in the run"
-    terminal.result({**certificate_to_meta(certificate), "gap": certificate.gap}, text)
-    return ExitCode.INTERRUPTED if interrupted else ExitCode.DONE
-
-
-def _certified(
-    run: CertifiableRun, proof: ProofOptions, terminal: Terminal
-) -> tuple[Certificate, bool]:
     display = ProofDisplay(terminal, proof.max_time)
     with warnings.catch_warnings(record=True) as caught, display.shown():
         warnings.simplefilter("always")
@@ -135,11 +117,21 @@ def _certified(
             )
         except (ValueError, ImportError) as error:
             raise CommandError(str(error)) from error
-    texts = [str(warning.message) for warning in caught]
-    interrupted = any(text.startswith(INTERRUPTED) for text in texts)
+    interrupted = any(str(one.message).startswith(INTERRUPTED) for one in caught)
     if interrupted:
         terminal.warn(f"{INTERRUPTED}; the best bound so far is kept")
-    return certificate, interrupted
+    # A first signal is ignored in here: the proof is over, and must not be lost.
+    with DeferredInterrupt():
+        try:
+            files = _files(run, report, certificate)
+            update_run(folder, files)
+        except OSError as error:
+            raise CommandError(f"{folder} could not be written: {reason_of(error)}.") from error
+    text = f"{certificate}\n  written   {folder}: {', '.join(sorted(files))}"
+    if certificate.improved:
+        text += "\n  labels    the better clustering is in the certificate, not in the run"
+    terminal.result({**certificate_to_meta(certificate), "gap": certificate.gap}, text)
+    return ExitCode.INTERRUPTED if interrupted else ExitCode.DONE
 
 
 def _files(run: CertifiableRun, report: Any, certificate: Certificate) -> dict[str, Content]:

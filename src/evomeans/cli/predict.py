@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from evomeans.cli.failures import CommandError, UsageError
-from evomeans.cli.options import SampleOptions, TableOptions
+from evomeans.cli.options import TableOptions
 from evomeans.cli.run_folder import MODEL, RECORD, check_new_file, read_record
 from evomeans.cli.tables.numbers import DROP, RULES, MissingValues, Standardization
 from evomeans.cli.tables.table import Table, labels_frame, load_table, table_bytes
@@ -40,8 +40,8 @@ def predict_table(
         check_new_file(output, force)
     terminal = Terminal()
     model, treatment = fitted_model(model_path)
-    in_dask = Path(name).is_dir()
-    table = matching_table(model, name, read, terminal, treatment, in_dask=in_dask, with_ids=True)
+    more = {"in_dask": Path(name).is_dir(), "usual_id": treatment.id}
+    table = matching_table(model, name, read, terminal, treatment, **more)
     if table.id_name is None and table.named and treatment.id is not None:
         lost = quoted(treatment.id)
         terminal.note(f"note: {table.name} has no column {lost}; rows are numbered instead")
@@ -75,19 +75,19 @@ class TablePreparation:
     def applied(self, table: Table) -> Any:
         """Return the samples of a table as the model knows them."""
         X: Any = table.X
+        in_dask = is_dask(X)
         steps = [] if self.standardization is None else [self.standardization.apply]
-        if is_dask(X) and self.missing is not None and self.missing.values:
+        if in_dask and self.missing is not None and self.missing.values:
             # Of tables in memory, this is done while they are read.
             steps.insert(0, self.missing.filled)
         for step in steps:
-            X = X.map_blocks(step, dtype=X.dtype) if is_dask(X) else step(X)
+            X = X.map_blocks(step, dtype=X.dtype) if in_dask else step(X)
         return X
 
 
 def fitted_model(path: Path) -> tuple[SearchingEstimator, TablePreparation]:
     """Return a model, and what must be done to samples before it sees them."""
-    folder = path if path.is_dir() else path.parent
-    file = path / MODEL if path.is_dir() else path
+    folder, file = (path, path / MODEL) if path.is_dir() else (path.parent, path)
     if path.is_dir():
         read_record(folder)
     if not file.exists():
@@ -102,15 +102,14 @@ def fitted_model(path: Path) -> tuple[SearchingEstimator, TablePreparation]:
     names = [str(name) for name in getattr(model, "feature_names_in_", [])]
     # Columns of a table may be called so too; the record knows.
     may_be_scaled = bool(names) and all(name.endswith(STANDARDIZED) for name in names)
-    if not (folder / RECORD).exists():
-        if may_be_scaled:
-            raise CommandError(
-                f"{file} was fitted to standardized columns. How is written in {RECORD}, which is "
-                "not next to it; name the folder of the run."
-            )
-        return model, TablePreparation()
+    if may_be_scaled and not (folder / RECORD).exists():
+        raise CommandError(
+            f"{file} was fitted to standardized columns. How is written in {RECORD}, which is "
+            "not next to it; name the folder of the run."
+        )
     # A file of another name need not belong to the run that it lies next to.
-    if not may_be_scaled and file.name != MODEL:
+    is_known = (folder / RECORD).exists() and (may_be_scaled or file.name == MODEL)
+    if not is_known:
         return model, TablePreparation()
     return model, _recorded(model, folder / RECORD, is_scaled=may_be_scaled)
 
@@ -118,7 +117,7 @@ def fitted_model(path: Path) -> tuple[SearchingEstimator, TablePreparation]:
 def _recorded(model: SearchingEstimator, path: Path, *, is_scaled: bool) -> TablePreparation:
     """Return what a record says that was done to the samples of a model."""
     record = read_record(path.parent)
-    scaling = missing = None
+    scaling, missing, fits = None, None, True
     try:
         if is_scaled and record.get("standardization", ...) is not None:
             what = "columns were standardized"
@@ -130,13 +129,11 @@ def _recorded(model: SearchingEstimator, path: Path, *, is_scaled: bool) -> Tabl
     except (KeyError, TypeError, ValueError) as error:
         raise CommandError(f"{path} does not say how {what}.") from error
     d = model.n_features_in_
-    fits = [
-        scaling is None
-        or (len(scaling.mean) == len(scaling.scale) == d and min(scaling.scale) > 0),
-        missing is None
-        or (missing.how in RULES and len(missing.values) == (0 if missing.how == DROP else d)),
-    ]
-    if not all(fits):
+    if scaling is not None:
+        fits = len(scaling.mean) == len(scaling.scale) == d and min(scaling.scale) > 0
+    if fits and missing is not None:
+        fits = missing.how in RULES and len(missing.values) == (0 if missing.how == DROP else d)
+    if not fits:
         raise CommandError(f"{path} is not the record of that model.")
     return TablePreparation(scaling, missing, (record.get("table") or {}).get("id"))
 
@@ -147,14 +144,11 @@ def matching_table(
     read: TableOptions,
     terminal: Terminal,
     treatment: TablePreparation,
-    *,
-    samples: SampleOptions | None = None,
-    in_dask: bool = False,
-    with_ids: bool = False,
+    **more: Any,
 ) -> Table:
     """Read the columns of the model by their names, or all if they have none.
 
-    With ids, rows are named by the column of the fit, if there is one and no other is asked for.
+    ``more`` goes to :func:`load_table`.
     """
     suffix = "" if treatment.standardization is None else STANDARDIZED
     names = tuple(
@@ -165,17 +159,9 @@ def matching_table(
     if set(read.columns or ()) == set(names):
         # In the order of the model, whatever that of the command.
         read = replace(read, columns=names or None)
-    missing = None if in_dask else treatment.missing
-    table = load_table(
-        name,
-        read,
-        terminal,
-        samples,
-        expected=names or None,
-        missing=missing,
-        in_dask=in_dask,
-        usual_id=treatment.id if with_ids else None,
-    )
+    missing = None if more.get("in_dask") else treatment.missing
+    expected = names or None
+    table = load_table(name, read, terminal, expected=expected, missing=missing, **more)
     if names and table.named and table.columns != names:
         raise UsageError(
             f"--columns names {listed(map(quoted, table.columns), 12)}, and the model has "

@@ -12,6 +12,7 @@ import zipfile
 import numpy as np
 import polars as pl
 import pytest
+from reading import read_table
 
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import TableOptions
@@ -21,7 +22,6 @@ from evomeans.cli.tables.table import (
     centers_frame,
     history_frame,
     labels_frame,
-    read_table,
     table_bytes,
 )
 from evomeans.search import History, OffspringRecord

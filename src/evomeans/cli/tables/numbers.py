@@ -180,13 +180,8 @@ def scale_note(
     """Point out a column that makes most of the variance, for k-means then sees little else."""
     if X.shape[1] < 2:
         return None
-    counts = np.ones(len(X)) if weights is None else weights
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        # One by one, so that not all columns are converted at the same time.
-        columns_of = (column.astype(np.float64) for column in X.T)
-        variances = np.array(
-            [counts @ np.square(one - counts @ one / counts.sum()) for one in columns_of]
-        )
+        variances = _scaler(X, weights).var_
         share = variances / variances.sum()
     largest = int(np.argmax(share))
     # Not so if it cannot be computed.
@@ -230,12 +225,10 @@ class MissingValues:
             )
         if how == DROP:
             return cls(how)
-        counts = np.ones(len(X)) if weights is None else weights
         middle = weighted_mean if how == MEAN else weighted_median
-        parts = (
-            middle(X[known, j].astype(np.float64), counts[known])
-            for j, known in enumerate(is_known.T)
-        )
+        counts = np.ones(len(X)) if weights is None else weights
+        known = zip(X.T, is_known.T, strict=True)
+        parts = (middle(x[there].astype(np.float64), counts[there]) for x, there in known)
         return cls(how, tuple(parts))
 
     def found_in(self, X: NDArray[Any], names: Sequence[str]) -> MissingValues:
@@ -281,12 +274,22 @@ def weighted_median(values: FloatArray, weights: FloatArray) -> float:
     order = np.argsort(values, kind="stable")
     order = order[weights[order] > 0]
     below = np.cumsum(weights[order])
-    half = below[-1] / 2
-    place = int(np.searchsorted(below, half))
-    first = float(values[order[place]])
-    if below[place] > half or place + 1 == len(order):
-        return first
-    return first + (float(values[order[place + 1]]) - first) / 2
+    # Different only where exactly half of the weights is below.
+    sides = (
+        np.searchsorted(below, below[-1] / 2, "left"),
+        np.searchsorted(below, below[-1] / 2, "right"),
+    )
+    low, high = values[order[np.minimum(sides, len(order) - 1)]].tolist()
+    return float(low + (high - low) / 2)
+
+
+def _scaler(X: NDArray[Any], weights: FloatArray | None) -> Any:
+    """Return scikit-learn's scaler, fitted; values that are too large make it overflow."""
+    # Imported here: the command line answers without loading it.
+    from sklearn.preprocessing import StandardScaler
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        return StandardScaler().fit(X, sample_weight=weights)
 
 
 @dataclass(frozen=True)
@@ -302,13 +305,9 @@ class Standardization:
         cls, X: NDArray[Any], weights: FloatArray | None, names: Sequence[str]
     ) -> Standardization:
         """Learn it from samples, each counting by its weight."""
-        # Imported here: few tables are standardized.
-        from sklearn.preprocessing import StandardScaler
-
         if weights is not None and not weights.any():
             raise CommandError("The weights are all zero: no row would count.")
-        with np.errstate(over="ignore", invalid="ignore"):
-            scaler = StandardScaler().fit(X, sample_weight=weights)
+        scaler = _scaler(X, weights)
         if (is_bad := ~np.isfinite(scaler.mean_ + scaler.var_)).any():
             bad = listed(quoted(names[int(j)]) for j in np.flatnonzero(is_bad))
             raise CommandError(f"Values too large to standardize in {bad}; divide them first.")
@@ -316,10 +315,9 @@ class Standardization:
 
     def apply(self, X: NDArray[Any]) -> NDArray[Any]:
         """Return standardized samples of the same precision."""
-        out = np.empty(X.shape, X.dtype)
-        for j in range(X.shape[1]):
-            out[:, j] = (X[:, j].astype(np.float64) - self.mean[j]) / self.scale[j]
-        return out
+        out: FloatArray = np.subtract(X, self.mean, dtype=np.float64)
+        out /= self.scale
+        return out.astype(X.dtype, copy=False)
 
     def undo(self, centers: NDArray[Any]) -> FloatArray:
         """Return centres in the units of the table."""

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +44,7 @@ from evomeans.search import History
 from evomeans.search.history import COLUMNS
 from evomeans.wording import counted, listed, quoted
 
-EVERYTHING = TableOptions()
+EVERYTHING, PLAIN = TableOptions(), SampleOptions()
 
 
 @dataclass(frozen=True)
@@ -74,62 +72,153 @@ class Table:
     notes: tuple[str, ...] = ()
     """What the user should know about how it was read."""
 
-    def standardized(self) -> Table:
-        """Return the table with every column brought to mean 0 and deviation 1."""
-        by = Standardization.of(self.X, self.weights, self.columns)
-        return replace(self, X=by.apply(self.X), standardization=by)
-
     def in_units(self, centers: NDArray[Any]) -> NDArray[Any]:
         """Return centres of ``X`` in the units of the file."""
         return centers if self.standardization is None else self.standardization.undo(centers)
 
 
-def read_table(
-    name: str,
-    options: TableOptions = EVERYTHING,
-    *,
-    weights: str | None = None,
-    expected: tuple[str, ...] | None = None,
-    missing: str | MissingValues | None = None,
-    usual_id: str | None = None,
-) -> Table:
-    """Read the chosen columns of a table.
+@dataclass(frozen=True)
+class Reading:
+    """What is to be read of a table."""
 
-    ``expected`` are those that a model was fitted to: found by name, or by place if the table has
-    no names. ``missing`` says what to do about missing values, or what another table taught about
-    them; by default they are refused. ``usual_id`` names the rows if the options name no other
-    column and the table has it.
-    """
-    source = open_source(name, options.format)
-    contents = read_contents(source, options)
-    options = with_id(options, usual_id, contents.columns if contents.named else ())
-    used = used_columns(options, contents.columns, contents.named, source.name, weights, expected)
-    whole = contents.matrix if used == contents.columns else None
-    is_odd = whole is None or whole.dtype not in (np.float32, np.float64)
-    if is_odd or not np.isfinite(np.asarray(whole)).all():
-        # It needs a conversion, which takes long, column by column.
-        whole = None
-    wanted = [*(used if whole is None else ()), *([] if weights is None else [weights])]
-    frame = contents.load(list(dict.fromkeys(wanted)))
-    if not (frame.height if whole is None else len(whole)):
-        raise CommandError(f"{source.name} has columns and no rows.")
-    X = whole
-    if X is None:
-        X = _matrix(frame, used, contents, missing is not None, expected is not None)
-    blank = (f"{counted(n, 'blank line')} at the end left out",) if (n := contents.n_blank) else ()
-    counts = None if weights is None else _weights(frame, weights, contents)
-    table = Table(
-        name=source.name,
-        format=source.format,
-        X=np.ascontiguousarray(X),
-        columns=used,
-        named=contents.named,
-        ids=None if options.id is None else _ids(options.id, contents),
-        id_name=options.id,
-        weights=counts,
-        notes=(*blank, *suspicions(X, used)),
-    )
-    return table if missing is None else _without_missing(table, missing)
+    name: str
+    options: TableOptions = EVERYTHING
+    weights: str | None = None
+    """The column of weights."""
+    expected: tuple[str, ...] | None = None
+    """The columns of a model: found by name, or by place if the table has no names."""
+    missing: str | MissingValues | None = None
+    """What to do about missing values, or what another table taught; None refuses them."""
+    usual_id: str | None = None
+    """What names the rows if the options name no other column and the table has it."""
+
+    def id(self, columns: Collection[str]) -> str | None:
+        """Return the column that names the rows."""
+        usual = self.usual_id if self.usual_id in columns else None
+        return self.options.id or usual
+
+    def used(self, columns: tuple[str, ...], named: bool = True) -> tuple[str, ...]:
+        """Return the columns to cluster by."""
+        options, table = self.options, self.name
+        row_names = self.id(columns if named else ())
+        asked = {
+            "--columns": options.columns or (),
+            "--exclude": options.exclude,
+            "--id": () if row_names is None else (row_names,),
+            "--weights": () if self.weights is None else (self.weights,),
+            "The model": (self.expected or ()) if named and options.columns is None else (),
+        }
+        for option, names in asked.items():
+            if missing := [name for name in names if name not in columns]:
+                error = CommandError if option == "The model" else UsageError
+                raise error(_unknown_column(option, missing, columns, table))
+        if not columns:
+            raise CommandError(f"{table} has no columns.")
+        others = {*options.exclude, row_names, self.weights}
+        rest = tuple(name for name in columns if name not in others)
+        used = options.columns or asked["The model"] or rest
+        if not used:
+            raise UsageError(f"No column of {table} is left to cluster by.")
+        return used
+
+    def table(self) -> Table:
+        """Read it into memory."""
+        source = open_source(self.name, self.options.format)
+        contents = read_contents(source, self.options)
+        columns, named = contents.columns, contents.named
+        used = replace(self, name=source.name).used(columns, named)
+        row_names = self.id(columns if named else ())
+        X = contents.matrix if used == columns else None
+        is_odd = X is None or X.dtype not in (np.float32, np.float64)
+        if is_odd or not np.isfinite(np.asarray(X)).all():
+            # It needs a conversion, which takes long, column by column.
+            X = None
+        wanted = [*(used if X is None else ()), *filter(None, [self.weights])]
+        frame = contents.load(list(dict.fromkeys(wanted)))
+        if not (frame.height if X is None else len(X)):
+            raise CommandError(f"{source.name} has columns and no rows.")
+        if X is None:
+            X = self._matrix(frame, used, contents)
+        n = contents.n_blank
+        blank = (f"{counted(n, 'blank line')} at the end left out",) if n else ()
+        table = Table(
+            name=source.name,
+            format=source.format,
+            X=np.ascontiguousarray(X),
+            columns=used,
+            named=named,
+            ids=None if row_names is None else _ids(row_names, contents),
+            id_name=row_names,
+            weights=None if self.weights is None else _weights(frame, self.weights, contents),
+            notes=(*blank, *suspicions(X, used)),
+        )
+        return table if self.missing is None else _without_missing(table, self.missing)
+
+    def _matrix(self, frame: pl.DataFrame, used: Sequence[str], contents: Contents) -> NDArray[Any]:
+        keep_missing = self.missing is not None
+        found = {n: numbers_of(frame.get_column(n), keep_missing=keep_missing) for n in used}
+        defects = {name: one for name, one in found.items() if isinstance(one, Defect)}
+        if defects:
+            raise CommandError(unusable(defects, contents, is_for_model=self.expected is not None))
+        return np.column_stack(list(found.values()))  # type: ignore[arg-type]
+
+    def npy(self) -> Table:
+        """Open a matrix for Dask; its rows stay on the disk."""
+        from evomeans.engines.dask.blocks import as_dask_array
+
+        name, options = self.name, self.options
+        try:
+            mapped = np.load(name, mmap_mode="r")
+        except (ValueError, OSError) as error:
+            raise unreadable(name, "npy", error) from error
+        if mapped.ndim != 2 or mapped.dtype.kind not in "fiub":
+            raise CommandError(
+                f"{name} holds an array of shape {mapped.shape} and type {mapped.dtype}; a matrix "
+                "of numbers is needed."
+            )
+        if options.id is not None:
+            raise CommandError(
+                f"{name} has no names: --id {quote(options.id)} cannot name its rows."
+            )
+        columns = unnamed(mapped.shape[1])
+        used, X = self.used(columns, False), as_dask_array(mapped)
+        counts = None if self.weights is None else X[:, columns.index(self.weights)]
+        if used != columns:
+            X = X[:, [columns.index(column) for column in used]]
+        return Table(name, "npy", X, used, named=False, weights=counts)
+
+    def parquet(self) -> Table:
+        """Open a Parquet file, or a folder of them, for Dask; its rows stay on the disk."""
+        import dask.dataframe as dd
+
+        from evomeans.engines.dask import blocks
+
+        name = self.name
+        try:
+            frame: Any = dd.read_parquet(name)
+        except (ValueError, OSError, ImportError) as error:
+            inside = (file.suffix.lower() in SUFFIXES["parquet"] for file in Path(name).rglob("*"))
+            if Path(name).is_dir() and not any(inside):
+                raise CommandError(f"{name} contains no Parquet files.") from error
+            raise unreadable(name, "parquet", error) from error
+        columns = tuple(map(str, frame.columns))
+        used, row_names = self.used(columns), self.id(columns)
+        kinds = frame[list(used)].dtypes
+        if text := [column for column in used if kinds[column].kind not in "fiub"]:
+            raise CommandError(
+                f"{name} has columns that k-means cannot use: {listed(map(quoted, text))} hold no "
+                f"numbers. Leave them out: --exclude {quote(','.join(text))}."
+            )
+        return Table(
+            name=name,
+            format="parquet",
+            X=blocks.counted(blocks.frame_to_array(frame[list(used)])),
+            columns=used,
+            named=True,
+            ids=None if row_names is None else frame[row_names].compute().to_numpy(),
+            id_name=row_names,
+            weights=None if self.weights is None else frame[self.weights].astype(np.float64),
+        )
 
 
 def _without_missing(table: Table, missing: str | MissingValues) -> Table:
@@ -155,44 +244,6 @@ def _without_missing(table: Table, missing: str | MissingValues) -> Table:
     )
 
 
-def with_id(options: TableOptions, usual: str | None, columns: Collection[str]) -> TableOptions:
-    """Name the rows by the usual column if no other is asked for and there is one."""
-    return replace(options, id=usual) if options.id is None and usual in columns else options
-
-
-def used_columns(
-    options: TableOptions,
-    columns: tuple[str, ...],
-    named: bool,
-    table: str,
-    weights: str | None,
-    expected: tuple[str, ...] | None,
-) -> tuple[str, ...]:
-    """Return the columns to cluster by."""
-    asked = {
-        "--columns": options.columns or (),
-        "--exclude": options.exclude,
-        "--id": () if options.id is None else (options.id,),
-        "--weights": () if weights is None else (weights,),
-        "The model": (expected or ()) if named and options.columns is None else (),
-    }
-    for option, names in asked.items():
-        if missing := set(names) - set(columns):
-            error = CommandError if option == "The model" else UsageError
-            raise error(_unknown_column(option, [n for n in names if n in missing], columns, table))
-    if not columns:
-        raise CommandError(f"{table} has no columns.")
-    others = {*options.exclude, options.id, weights}
-    used = (
-        options.columns
-        or asked["The model"]
-        or tuple(name for name in columns if name not in others)
-    )
-    if not used:
-        raise UsageError(f"No column of {table} is left to cluster by.")
-    return used
-
-
 def _unknown_column(option: str, missing: Sequence[str], columns: Sequence[str], table: str) -> str:
     """Say that an option names columns that are not there, and which may be meant."""
     near = dict.fromkeys(
@@ -209,26 +260,6 @@ def _unknown_column(option: str, missing: Sequence[str], columns: Sequence[str],
     return (
         f"{option} names {noun} that {table} does not have: {listed(map(quoted, missing))}. {hint}"
     )
-
-
-def _matrix(
-    frame: pl.DataFrame,
-    used: Sequence[str],
-    contents: Contents,
-    keep_missing: bool,
-    is_for_model: bool,
-) -> NDArray[Any]:
-    converted = {
-        name: numbers_of(frame.get_column(name), keep_missing=keep_missing) for name in used
-    }
-    defects = {name: found for name, found in converted.items() if isinstance(found, Defect)}
-    if defects:
-        raise CommandError(unusable(defects, contents, is_for_model=is_for_model))
-    arrays = [array for array in converted.values() if not isinstance(array, Defect)]
-    X = np.empty((len(arrays[0]), len(arrays)), np.result_type(*arrays))
-    for j, array in enumerate(arrays):
-        X[:, j] = array
-    return X
 
 
 def _weights(frame: pl.DataFrame, name: str, contents: Contents) -> NDArray[np.float64]:
@@ -259,89 +290,22 @@ def is_dask_table(name: str) -> bool:
     return path.is_dir() or path.suffix.lower() in (*SUFFIXES["parquet"], ".npy")
 
 
-def _npy(
-    name: str, options: TableOptions, weights: str | None, expected: tuple[str, ...] | None
-) -> Table:
-    from evomeans.engines.dask.blocks import as_dask_array
-
-    try:
-        mapped = np.load(name, mmap_mode="r")
-    except (ValueError, OSError) as error:
-        raise unreadable(name, "npy", error) from error
-    if mapped.ndim != 2 or mapped.dtype.kind not in "fiub":
-        raise CommandError(
-            f"{name} holds an array of shape {mapped.shape} and type {mapped.dtype}; a matrix of "
-            "numbers is needed."
-        )
-    if options.id is not None:
-        raise CommandError(f"{name} has no names: --id {quote(options.id)} cannot name its rows.")
-    columns = unnamed(mapped.shape[1])
-    used = used_columns(options, columns, False, name, weights, expected)
-    X = as_dask_array(mapped)
-    counts = None if weights is None else X[:, columns.index(weights)]
-    if used != columns:
-        X = X[:, [columns.index(column) for column in used]]
-    return Table(name, "npy", X, used, named=False, weights=counts)
-
-
-def _parquet(
-    name: str,
-    options: TableOptions,
-    weights: str | None,
-    expected: tuple[str, ...] | None,
-    usual_id: str | None,
-) -> Table:
-    import dask.dataframe as dd
-
-    from evomeans.engines.dask import blocks
-
-    try:
-        frame: Any = dd.read_parquet(name)
-    except (ValueError, OSError, ImportError) as error:
-        inside = (file.suffix.lower() in SUFFIXES["parquet"] for file in Path(name).rglob("*"))
-        if Path(name).is_dir() and not any(inside):
-            raise CommandError(f"{name} contains no Parquet files.") from error
-        raise unreadable(name, "parquet", error) from error
-    columns = tuple(map(str, frame.columns))
-    options = with_id(options, usual_id, columns)
-    used = used_columns(options, columns, True, name, weights, expected)
-    kinds = frame[list(used)].dtypes
-    text = [column for column in used if kinds[column].kind not in "fiub"]
-    if text:
-        raise CommandError(
-            f"{name} has columns that k-means cannot use: {listed(map(quoted, text))} hold no "
-            f"numbers. Leave them out: --exclude {quote(','.join(text))}."
-        )
-    return Table(
-        name=name,
-        format="parquet",
-        X=blocks.counted(blocks.frame_to_array(frame[list(used)])),
-        columns=used,
-        named=True,
-        ids=None if options.id is None else frame[options.id].compute().to_numpy(),
-        id_name=options.id,
-        weights=None if weights is None else frame[weights].astype(np.float64),
-    )
-
-
 def load_table(
     name: str,
     options: TableOptions,
     terminal: Terminal,
-    samples: SampleOptions | None = None,
+    samples: SampleOptions = PLAIN,
     *,
-    expected: tuple[str, ...] | None = None,
     missing: MissingValues | None = None,
     in_dask: bool = False,
-    usual_id: str | None = None,
+    **more: Any,
 ) -> Table:
     """Read a table as the options say, and show its notes; Dask only opens it if ``in_dask``.
 
-    ``missing`` is what another table taught about missing values, ``usual_id`` the column that
-    named its rows.
+    ``missing`` is what another table taught; ``more`` are further fields of :class:`Reading`.
     """
-    samples = samples or SampleOptions()
-    weights, treated = samples.weights, missing or samples.missing
+    treated = missing or samples.missing
+    reading = Reading(name, options, samples.weights, missing=treated, **more)
     if in_dask:
         # What needs all rows at once is refused. Workers must find the file under its name too.
         refused = "{} needs the table in memory; {}, or take --engine cpu."
@@ -355,16 +319,14 @@ def load_table(
         refuse_dialect(name, options)
         if not Path(name).exists():
             raise CommandError(f"There is no file {name}.")
-        is_npy = Path(name).suffix.lower() == ".npy"
-        read = _npy if is_npy else partial(_parquet, usual_id=usual_id)
-        table = read(name, options, weights, expected)
-    else:
-        table = read_table(
-            name, options, weights=weights, expected=expected, missing=treated, usual_id=usual_id
-        )
+        return reading.npy() if Path(name).suffix.lower() == ".npy" else reading.parquet()
+    table = reading.table()
     for text in table.notes:
         terminal.note(f"note: {table.name}: {text}")
-    return table.standardized() if samples.standardize else table
+    if not samples.standardize:
+        return table
+    by = Standardization.of(table.X, table.weights, table.columns)
+    return replace(table, X=by.apply(table.X), standardization=by)
 
 
 def check_table(table: Table, clusters: int, terminal: Terminal) -> None:
@@ -414,20 +376,19 @@ def labels_frame(
 
 def centers_frame(table: Table, centers: NDArray[Any]) -> pl.DataFrame:
     """One line per cluster: its number, and its centre in the units of the table."""
-    centers = table.in_units(centers)
-    numbers = pl.Series(
-        free_name("cluster", table.columns), np.arange(len(centers), dtype=np.int32)
-    )
-    parts = [pl.Series(name, centers[:, j]) for j, name in enumerate(table.columns)]
-    return pl.DataFrame([numbers, *parts])
+    numbers = np.arange(len(centers), dtype=np.int32)
+    columns = dict(zip(table.columns, table.in_units(centers).T, strict=True))
+    return pl.DataFrame({free_name("cluster", table.columns): numbers, **columns})
 
 
 def all_centers(table: Table, centers: dict[int, Any]) -> pl.DataFrame:
     """One line per cluster of every k: k, its number, and its centre in the units of the table."""
-    name, frames = free_name("k", table.columns), []
-    for k, own in centers.items():
-        frame = centers_frame(table, own)
-        frames.append(frame.insert_column(0, pl.Series(name, np.full(len(own), k, np.int64))))
+    frames = [
+        centers_frame(table, own).select(
+            pl.lit(k, dtype=pl.Int64).alias(free_name("k", table.columns)), pl.all()
+        )
+        for k, own in centers.items()
+    ]
     return pl.concat(frames)
 
 
@@ -456,13 +417,12 @@ def free_name(name: str, taken: Collection[str]) -> str:
 SEPARATORS = ",;\t "
 
 
-def read_pairs(path: str | os.PathLike[str], table: Table) -> NDArray[np.float64]:
+def read_pairs(path: Path, table: Table) -> NDArray[np.float64]:
     """Read pairs of rows, one in each line, with a penalty in the third column if there is one.
 
     Rows are named by the ids of the table, else by their numbers, counted from 1 as in the labels
     that are written. A first line that names no rows is a header.
     """
-    path = Path(path)
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -473,16 +433,29 @@ def read_pairs(path: str | os.PathLike[str], table: Table) -> NDArray[np.float64
     if not lines:
         raise CommandError(f"{path} has no pairs.")
     place = _finder(table)
-    known = "the table" if table.rows is None else "the table without rows that lack values"
+    rows = list(csv.reader(lines, delimiter=max(SEPARATORS, key=lines[0].count)))
+    # A first line that names no rows is a header, unless it is a pair with a mistake in it.
+    names = [name.strip() for name in rows[0][:2]]
+    is_header = not any(place(name) is not None or name.lstrip("-").isdigit() for name in names)
     found = []
-    rows = csv.reader(lines, delimiter=max(SEPARATORS, key=lines[0].count))
     for number, row in enumerate(rows, 1):
-        fields = [field.strip() for field in row]
-        # A first line that names no rows is a header, unless it is a pair with a mistake in it.
-        strange = [place(name) is None and not name.lstrip("-").isdigit() for name in fields[:2]]
-        if number > 1 or len(lines) == 1 or not all(strange):
-            found.append(_pair(f"{path}, pair {number}", fields, place, known))
-    pairs = np.array(found)
+        if number == 1 and is_header and len(rows) > 1:
+            continue
+        where, fields = f"{path}, pair {number}", [field.strip() for field in row]
+        if len(fields) not in (2, 3):
+            count = len(fields)
+            raise CommandError(f"{where}: {count} fields; a pair has two, and a penalty if any.")
+        places = [place(name) for name in fields[:2]]
+        if None in places:
+            known = "the table" + ("" if table.rows is None else " without rows that lack values")
+            name = quoted(fields[places.index(None)])
+            raise CommandError(f"{where}: there is no row {name} in {known}.")
+        try:
+            found.append([*places, float(fields[2]) if len(fields) == 3 else np.nan])
+        except ValueError:
+            penalty = quoted(fields[2])
+            raise CommandError(f"{where}: the penalty {penalty} is not a number.") from None
+    pairs = np.array(found, dtype=np.float64)
     is_missing = np.isnan(pairs[:, 2])
     if is_missing.any() and not is_missing.all():
         raise CommandError(f"{path} has penalties for some pairs only; give all or none.")
@@ -492,32 +465,15 @@ def read_pairs(path: str | os.PathLike[str], table: Table) -> NDArray[np.float64
 def _finder(table: Table) -> Callable[[str], int | None]:
     """Return a function from the name of a row to its number, counted from 0."""
     if table.ids is None:
-        rows = range(len(table.X)) if table.rows is None else table.rows.tolist()
-        places_of_rows = {str(row + 1): place for place, row in enumerate(rows)}
+        rows = np.arange(len(table.X)) if table.rows is None else table.rows
+        places_of_rows = {str(row): place for place, row in enumerate((rows + 1).tolist())}
         # 007 is row 7.
         return lambda name: places_of_rows.get(name.lstrip("0"))
-    places: dict[str, int] = {}
-    for row, name in enumerate(table.ids):
-        if places.setdefault(str(name), row) != row:
-            raise CommandError(
-                f"{table.name} has the id {quoted(str(name))} twice; pairs need ids that name one "
-                "row each."
-            )
+    names = list(map(str, table.ids))
+    places = {name: row for row, name in enumerate(names)}
+    if len(places) < len(names):
+        twice = next(name for row, name in enumerate(names) if places[name] != row)
+        raise CommandError(
+            f"{table.name} has the id {quoted(twice)} twice; pairs need ids that name one row each."
+        )
     return places.get
-
-
-def _pair(
-    where: str, row: list[str], place: Callable[[str], int | None], rows: str
-) -> tuple[float, float, float]:
-    if len(row) not in (2, 3):
-        raise CommandError(f"{where}: {len(row)} fields; a pair has two, and a penalty if any.")
-    found = []
-    for name in row[:2]:
-        if (one := place(name)) is None:
-            raise CommandError(f"{where}: there is no row {quoted(name)} in {rows}.")
-        found.append(float(one))
-    try:
-        penalty = float(row[2]) if len(row) == 3 else np.nan
-    except ValueError:
-        raise CommandError(f"{where}: the penalty {quoted(row[2])} is not a number.") from None
-    return found[0], found[1], penalty
