@@ -15,8 +15,15 @@ from sklearn.cluster import KMeans
 
 from evomeans import ConstrainedHGMeans, KernelHGMeans, TrimmedHGMeans
 from evomeans.report import render_report, report_data
-from evomeans.report.clusters import borderline, cluster_words, gaps_between, separation, typical
-from evomeans.report.data import MOST_WORK, affordable_runs
+from evomeans.report.data import (
+    MOST_WORK,
+    affordable_runs,
+    borderline,
+    cluster_words,
+    gaps_between,
+    separation,
+    typical,
+)
 from evomeans.report.page import above_text, labels_csv
 
 pytest_plugins = ["report_fixtures"]
@@ -40,7 +47,7 @@ def test_a_cluster_in_a_line_of_words(telling, words):
 @pytest.mark.parametrize("as_given", [np.asarray, csr_array])
 def test_separation_is_that_of_all_distances(model, as_given):
     X, centers, labels = samples(), model.cluster_centers_, model.labels_
-    found = separation(as_given(X), labels, centers)
+    found = separation(as_given(X), labels, centers, np.ones(len(X)))
     away = np.linalg.norm(X[:, None] - centers, axis=2)
     order = np.sort(away, axis=1)
     assert_allclose(found.near, order[:, 0])
@@ -61,7 +68,7 @@ def test_weights_count_in_the_separation(model):
     weights = np.random.default_rng(0).integers(0, 4, len(X))
     weighted = separation(X, labels, centers, weights)
     rows = np.repeat(np.arange(len(X)), weights)
-    repeated = separation(X[rows], labels[rows], centers)
+    repeated = separation(X[rows], labels[rows], centers, np.ones(len(rows)))
     assert weighted.share(weighted.silhouettes) == pytest.approx(repeated.silhouettes.mean())
     assert_allclose(
         weighted.by_cluster(weighted.silhouettes, 5), repeated.by_cluster(repeated.silhouettes, 5)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -131,10 +131,14 @@ class FitCommand(Command):
         ]
 
 
-MODELS = {
-    "ConstrainedHGMeans": {"size_min": "size_min", "size_max": "size_max", "penalty": "penalty"},
+MODELS: dict[str, dict[str, str | None]] = {
+    "ConstrainedHGMeans": {
+        **{name: name for name in ("size_min", "size_max", "penalty")},
+        "must_link": None,
+        "cannot_link": None,
+    },
     "TrimmedHGMeans": {"outliers": "n_outliers"},
-    "SphericalHGMeans": {},
+    "SphericalHGMeans": {"metric": None},
     "KernelHGMeans": {"kernel": "kernel", "gamma": "gamma"},
 }
 """Models other than plain k-means, their options, and the parameters that these set."""
@@ -142,18 +146,11 @@ MODELS = {
 
 def chosen_model(options: ModelOptions) -> tuple[Any, dict[str, Any]]:
     """Return the class that the options ask for, and the parameters that only it has."""
-    given = [name for name, value in asdict(options).items() if value is not None]
-    asked = {
-        model: [f"--{name.replace('_', '-')}" for name in given if name in own]
-        for model, own in {
-            **MODELS,
-            "ConstrainedHGMeans": (*MODELS["ConstrainedHGMeans"], "must_link", "cannot_link"),
-            "SphericalHGMeans": ("metric",) if options.metric == "cosine" else (),
-        }.items()
-    }
+    given = [one.name for one in fields(options) if getattr(options, one.name) != one.default]
+    asked = {model: [n for n in given if n in own] for model, own in MODELS.items()}
     wanted = [model for model, names in asked.items() if names]
     if len(wanted) > 1:
-        first, second = (asked[model][0] for model in wanted[:2])
+        first, second = (f"--{asked[model][0].replace('_', '-')}" for model in wanted[:2])
         raise UsageError(
             f"{first} and {second} cannot be given together, because each makes another model."
         )
@@ -164,8 +161,8 @@ def chosen_model(options: ModelOptions) -> tuple[Any, dict[str, Any]]:
     if options.gamma is not None and options.kernel is None:
         raise UsageError("--gamma is for --kernel; give both, or none.")
     (model,) = wanted
-    own = {parameter: getattr(options, name) for name, parameter in MODELS[model].items()}
-    return model_class(model), own
+    set_by = {parameter: option for option, parameter in MODELS[model].items() if parameter}
+    return model_class(model), {name: getattr(options, set_by[name]) for name in set_by}
 
 
 def _of_model(result: dict[str, Any]) -> list[str]:

@@ -156,10 +156,10 @@ class TableOptions:
     """How to read a table, and which columns to take."""
 
     columns: Names | None = None
-    """Cluster by these columns only: a,b,c."""
+    """Use these columns only: a,b,c."""
 
     exclude: Names = ()
-    """Cluster by all columns but these: a,b,c."""
+    """Use all columns but these: a,b,c."""
 
     id: str | None = None
     """The column that names the rows; it is written next to the labels."""

@@ -181,10 +181,7 @@ def draw_convergence(ax: Axes, data: Convergence, x: str) -> Axes:
         clip_on=False,
         label="best found",
     )
-    gap_axis(ax, data.floor, float(data.gap.max()), data.unit)
-    ax.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
-    ax.set_xlim(left=0)
-    return _labelled(ax, "offspring made" if x == "offspring" else "time (seconds)")
+    return _finished(ax, data, data.gap, "offspring made" if x == "offspring" else "time (seconds)")
 
 
 def plot_population(history: Any, ax: Axes | None = None) -> Axes:
@@ -224,9 +221,7 @@ def plot_population(history: Any, ax: Axes | None = None) -> Axes:
     )
     ax.step(data.number, median, where="post", color=INK, linewidth=1.6, label="median member")
     ax.step(data.number, best, where="post", color=OKABE_ITO[0], linewidth=2.2, label="best member")
-    gap_axis(ax, data.floor, float(data.worst.max()), data.unit)
-    ax.set_xlim(left=0)
-    return _labelled(ax, "offspring made")
+    return _finished(ax, data, data.worst, "offspring made")
 
 
 def _history_of(source: Any) -> Sequence[Any]:
@@ -243,8 +238,13 @@ def _history_of(source: Any) -> Sequence[Any]:
     return history
 
 
-def _labelled(ax: Axes, x_label: str) -> Axes:
-    """Name the horizontal axis, and put the legend above the axes, where it hides nothing."""
+def _finished(
+    ax: Axes, data: Convergence | PopulationCourse, gaps: FloatArray, x_label: str
+) -> Axes:
+    """Scale and name the axes, and put the legend above them, where it hides nothing."""
+    gap_axis(ax, data.floor, float(gaps.max()), data.unit)
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+    ax.set_xlim(left=0)
     ax.set_xlabel(x_label)
     ax.legend(
         loc="lower left",

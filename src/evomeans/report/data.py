@@ -1,18 +1,38 @@
-"""The data of a report, for a fit and for a path, with the Python code that repeats it."""
+"""The data of a report, for a fit and for a path: plain JSON, and code that repeats the run."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Literal
+from types import UnionType
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import cdist
 
 from evomeans._version import __version__
-from evomeans.metrics.sums import ClusterMoments
-from evomeans.plotting.cluster_plots import check_fitted
+from evomeans.metrics.sums import (
+    ClusterMoments,
+    cluster_moments,
+    dense_blocks,
+    simplified,
+    two_distances,
+)
+from evomeans.plotting.axes import cluster_colors
+from evomeans.plotting.cluster_plots import (
+    check_fitted,
+    cluster_sizes,
+    column_names,
+    dense,
+    fitted_rows,
+    profile_data,
+    projection_data,
+    standardized,
+    thin_out,
+)
 from evomeans.plotting.path_plots import (
     check_path,
     clustergram_data,
@@ -21,16 +41,391 @@ from evomeans.plotting.path_plots import (
     trust_text,
 )
 from evomeans.plotting.search_plots import convergence_data
-from evomeans.report.clusters import (
-    ReportSamples,
-    as_json,
-    as_plain,
-    as_text,
-    model_parts,
-    parameters_of,
-    samples_of,
-)
 from evomeans.search.history import History
+from evomeans.typing import FloatArray
+from evomeans.wording import listed
+
+Kind = TypeVar("Kind")
+
+# Where a search is kept and who watches it: its result does not depend on them.
+NOT_SETTINGS = ("checkpoint", "observers")
+
+
+def parameters_of(model: Any) -> dict[str, Any]:
+    """Return the parameters that shape a fit."""
+    given = model.get_params(deep=False)
+    return {name: value for name, value in given.items() if name not in NOT_SETTINGS}
+
+
+def as_plain(value: Any) -> str | int | float | bool | None:
+    """Keep what JSON can hold; write the rest, NaN and infinity included, as text."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, list | tuple):
+        return ", ".join(str(as_plain(one)) for one in value)
+    if value is None or isinstance(value, bool | int | str):
+        return as_text(value) if isinstance(value, str) else value
+    return value if isinstance(value, float) and np.isfinite(value) else as_text(value)
+
+
+def as_text(value: Any) -> str:
+    """Return text that can be written as UTF-8; names of files need not be."""
+    return str(value).encode("utf-8", "replace").decode("utf-8")
+
+
+def short(values: FloatArray) -> list[Any]:
+    """Five digits are finer than any screen, and keep the page small."""
+    if values.ndim > 1:
+        return [short(row) for row in values]
+    return [float(f"{value:.5g}") for value in values.tolist()]
+
+
+def as_json(data: Any, *, shortened: bool = False) -> Any:
+    """Turn a dataclass of arrays into plain JSON; :func:`from_json` is the way back.
+
+    Numbers that are not finite become None. The floats of arrays keep five digits if
+    ``shortened``.
+    """
+    if is_dataclass(data):
+        data = {one.name: getattr(data, one.name) for one in fields(data)}
+    if isinstance(data, np.ndarray):
+        data = short(data) if shortened and data.dtype.kind == "f" else data.tolist()
+    if isinstance(data, dict):
+        return {name: as_json(value, shortened=shortened) for name, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [as_json(value, shortened=shortened) for value in data]
+    return None if isinstance(data, float) and not np.isfinite(data) else data
+
+
+def from_json(kind: type[Kind], data: Mapping[str, Any]) -> Kind:
+    """Make a dataclass from its plain JSON, with arrays where its annotations say so."""
+    hints = get_type_hints(kind)
+    return kind(**{name: _read(hints[name], value) for name, value in data.items()})
+
+
+def _read(hint: Any, value: Any) -> Any:
+    """Return a value of JSON as what an annotation says."""
+    parts = get_args(hint)
+    if get_origin(hint) is UnionType:
+        return None if value is None else _read(parts[0], value)
+    if get_origin(hint) is np.ndarray:
+        # NDArray[np.float64] is ndarray[shape, dtype[np.float64]].
+        return np.array(value, dtype=get_args(parts[1])[0])
+    if get_origin(hint) is list:
+        return [_read(parts[0], one) for one in value]
+    return from_json(hint, value) if isinstance(hint, type) and is_dataclass(hint) else value
+
+
+@dataclass(frozen=True, eq=False)
+class ReportSamples:
+    """What a model was fitted to, and how to speak of it, as ``report_data`` takes it."""
+
+    X: Any
+    columns: list[str]
+    units: Mapping[str, str]
+    weights: FloatArray
+    """One for each sample."""
+    is_weighted: bool
+    standardization: tuple[ArrayLike, ArrayLike] | None
+    names: list[str] | None
+    """What the rows are called; by default they are numbered from ``first``."""
+    label: str
+    """What a name of a row is, such as "row"."""
+    first: int
+
+    def name(self, row: int) -> str:
+        """Return what a row is called."""
+        return str(self.first + row) if self.names is None else self.names[row]
+
+    def in_units(self, values: NDArray[Any]) -> FloatArray:
+        """Return centres or rows in the original units of the columns."""
+        values = np.asarray(values, dtype=np.float64)
+        if self.standardization is None:
+            return values
+        mean, scale = map(np.asarray, self.standardization)
+        restored: FloatArray = values * scale + mean
+        return restored
+
+    @property
+    def scale(self) -> FloatArray:
+        """What a difference of 1 is in the original units of each column."""
+        if self.standardization is None:
+            return np.ones(self.X.shape[1])
+        return np.asarray(self.standardization[1], dtype=np.float64)
+
+    def moments(self, model: Any) -> ClusterMoments:
+        """Sum up over the samples of each cluster; outliers, labelled −1, do not count."""
+        centers = np.asarray(model.cluster_centers_, np.float64)
+        return cluster_moments(self.X, centers, self.weights, model.labels_)
+
+
+def samples_of(
+    model: Any,
+    X: Any,
+    sample_weight: Any,
+    standardization: tuple[ArrayLike, ArrayLike] | None,
+    feature_names: Sequence[str] | None,
+    units: Mapping[str, str] | None,
+    sample_names: Sequence[Any] | None,
+    sample_label: str | None,
+) -> ReportSamples:
+    """Check that these are the samples of the fit, and gather what is known about them."""
+    frame = X
+    X = fitted_rows(model, X)
+    n_fitted = len(model.labels_path_ if hasattr(model, "labels_path_") else model.labels_)
+    if X.shape[0] != n_fitted:
+        raise ValueError(
+            f"The model was fitted to {n_fitted} samples, X has {X.shape[0]}; "
+            "a report needs the samples of the fit."
+        )
+    if sample_weight is not None and np.ndim(sample_weight) and len(sample_weight) != n_fitted:
+        raise ValueError(
+            f"sample_weight has {len(sample_weight)} values for {n_fitted} samples; a report needs "
+            "the weights of the fit."
+        )
+    if feature_names is None:
+        feature_names = getattr(frame, "columns", None)
+    columns = [as_text(name) for name in column_names(model, feature_names, X.shape[1])]
+    units = {as_text(name): as_text(unit) for name, unit in (units or {}).items()}
+    if unknown := sorted(set(units) - set(columns)):
+        raise ValueError(f"units names a column {unknown[0]!r}, which X does not have.")
+    if sample_names is None and hasattr(frame, "index") and hasattr(frame, "columns"):
+        # A data frame of pandas: rows are known by their index.
+        sample_names = list(frame.index)
+        sample_label = sample_label or frame.index.name or "index"
+    if sample_names is not None and len(sample_names) != n_fitted:
+        raise ValueError(f"sample_names has {len(sample_names)} names for {n_fitted} samples.")
+    label = sample_label or "index"
+    names = None if sample_names is None else [as_text(name) for name in sample_names]
+    # Tables count their rows from 1, Python from 0.
+    first = 1 if label == "row" else 0
+    is_weighted = sample_weight is not None
+    weights = np.broadcast_to(np.float64(sample_weight if is_weighted else 1.0), n_fitted)
+    said = standardization, names, as_text(label), first
+    return ReportSamples(X, columns, units, weights, is_weighted, *said)
+
+
+ROWS = 200_000
+"""Rows that are looked at; more would not change what is shown."""
+BORDERLINE = 0.1
+"""A simplified silhouette below this: two centres are nearly as close as each other."""
+
+
+@dataclass(frozen=True, eq=False)
+class Separation:
+    """Clusters of some rows, and distances ``near`` and ``far`` to their centre and the next one.
+
+    ``other`` is the cluster of the latter, −1 if there is only one cluster.
+    """
+
+    rows: NDArray[np.intp]
+    clusters: NDArray[Any]
+    near: FloatArray
+    far: FloatArray
+    other: NDArray[np.intp]
+    weights: FloatArray
+
+    def share(self, values: NDArray[Any]) -> float:
+        """Return the mean of something over the rows, by their weights."""
+        total = float(self.weights.sum())
+        return float(self.weights @ values) / total if total > 0 else 0.0
+
+    def by_cluster(self, values: FloatArray, n_clusters: int) -> list[float | None]:
+        """Return the mean of something over the rows of each cluster; None if there are none."""
+        total = np.bincount(self.clusters, self.weights, minlength=n_clusters)
+        summed = np.bincount(self.clusters, self.weights * values, minlength=n_clusters)
+        return [float(a / b) if b > 0 else None for a, b in zip(summed, total, strict=True)]
+
+    @property
+    def silhouettes(self) -> FloatArray:
+        """The simplified silhouettes, (b − a)/max(a, b); 1 if there is only one cluster."""
+        return np.where(np.isinf(self.far), 1.0, simplified(self.near, self.far))
+
+
+def separation(
+    X: Any, labels: NDArray[Any], centers: NDArray[Any], weights: FloatArray
+) -> Separation:
+    """Measure distances to centres in one pass; outliers, labelled −1, do not count."""
+    middles = np.asarray(centers, dtype=np.float64)
+    rows = thin_out(labels, ROWS)
+    rows = np.sort(rows[labels[rows] >= 0])
+    near, far = np.empty((2, len(rows)))
+    other, own = np.empty(len(rows), np.intp), labels[rows]
+    for part, block in dense_blocks(X[rows], X.shape[1] + len(middles)):
+        _, near[part], far[part], other[part] = two_distances(block, middles, own[part])
+    other[np.isinf(far)] = -1
+    return Separation(rows, own, near, far, other, weights[rows])
+
+
+def typical(found: Separation, cluster: int, count: int) -> NDArray[np.intp]:
+    """Return the places of the samples that are closest to the centre of a cluster."""
+    places = np.flatnonzero(found.clusters == cluster)
+    return places[np.argsort(found.near[places], kind="stable")[:count]]
+
+
+def borderline(found: Separation, cluster: int, count: int) -> NDArray[np.intp]:
+    """Return the places of the samples that are nearly as close to the centre of another one."""
+    places = np.flatnonzero(found.clusters == cluster)
+    values = found.silhouettes[places]
+    order = np.argsort(values, kind="stable")[:count]
+    return places[order[values[order] < BORDERLINE]]
+
+
+def gaps_between(centers: NDArray[Any]) -> tuple[NDArray[np.intp], FloatArray]:
+    """Return for each centre the closest other one, and how far it is; −1 if it is alone."""
+    middles = np.asarray(centers, dtype=np.float64)
+    if len(middles) < 2:
+        return np.full(len(middles), -1, np.intp), np.full(len(middles), np.inf)
+    distances = cdist(middles, middles)
+    np.fill_diagonal(distances, np.inf)
+    gaps: FloatArray = distances.min(axis=1)
+    return distances.argmin(axis=1), gaps
+
+
+# In standard deviations of the column.
+CLEAR, STRONG = 0.5, 1.5
+NAMED = 5
+"""Columns that a description names."""
+
+
+def cluster_words(telling: Sequence[tuple[str, float]]) -> str:
+    """Describe a cluster by the columns in which its centre differs most from the mean.
+
+    The most telling column comes first; differences are in standard deviations.
+
+    >>> cluster_words([("income", 2.0), ("age", -0.8), ("debt", 0.7)])
+    'Very high income, high debt, low age.'
+    """
+    levels: dict[str, list[str]] = {"very high": [], "high": [], "very low": [], "low": []}
+    for name, value in list(telling)[:NAMED]:
+        if abs(value) >= CLEAR:
+            side = "high" if value > 0 else "low"
+            # A long name must leave room for others.
+            shown = name if len(name) <= 40 else name[:39] + "…"
+            levels[f"very {side}" if abs(value) >= STRONG else side].append(shown)
+    parts = [f"{level} {listed(names)}" for level, names in levels.items() if names]
+    if not parts:
+        return "Close to the average in all columns."
+    text = ", ".join(parts)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+COLUMNS = 24
+TELLING = 5
+EXAMPLES, EXAMPLE_COLUMNS, MOST_EXAMPLES = 2, 6, 200
+"""Samples of a kind that each cluster shows, their columns, and the most samples of all."""
+
+
+def model_parts(
+    model: Any, samples: ReportSamples, moments: ClusterMoments, points: int
+) -> dict[str, Any]:
+    """Describe the clusters of a model."""
+    X, labels, centers = samples.X, model.labels_, model.cluster_centers_
+    found = separation(X, labels, centers, samples.weights)
+    plane = projection_data(X, labels, centers, names=samples.columns, limit=points)
+    profiles = profile_data(
+        centers,
+        moments.weights,
+        samples.columns,
+        shown=samples.in_units(centers),
+        mean=moments.mean,
+        spread=moments.spread,
+        limit=COLUMNS,
+    )
+    profiles = replace(profiles, values=profiles.values.round(2))
+    names, columns = profiles.names, profiles.columns
+    within = moments.deviations[profiles.clusters] * samples.scale
+    return {
+        "projection": as_json(plane, shortened=True),
+        "profiles": as_json(profiles, shortened=True),
+        "columns": {
+            "units": [samples.units.get(name, "") for name in names],
+            "deviations": short(within[:, columns]),
+            "mean": short(samples.in_units(moments.mean)[columns]),
+            "deviation": short((moments.spread * samples.scale)[columns]),
+        },
+        "clusters": clusters_part(model, samples, moments, found),
+        "separation": {
+            "silhouette": found.share(found.silhouettes) if len(centers) > 1 else None,
+            "borderline": found.share(found.silhouettes < BORDERLINE),
+            "rows": len(found.rows),
+        },
+        "examples": examples_part(model, samples, found, profiles.columns[:EXAMPLE_COLUMNS]),
+    }
+
+
+def clusters_part(
+    model: Any, samples: ReportSamples, moments: ClusterMoments, found: Separation
+) -> list[dict[str, Any]]:
+    """Describe each cluster: how large, loose and separate it is, and where it stands out."""
+    middles = np.asarray(model.cluster_centers_, dtype=np.float64)
+    shown, names = samples.in_units(middles), samples.columns
+    values = standardized(middles, moments.mean, moments.spread)
+    sizes = cluster_sizes(model.labels_, len(middles))
+    shares = moments.inertia / (moments.inertia.sum() or 1.0)
+    spreads = np.sqrt(moments.inertia / np.where(moments.weights > 0, moments.weights, 1.0))
+    colors = cluster_colors(middles)
+    nearest, gaps = gaps_between(middles)
+    silhouettes = found.by_cluster(found.silhouettes, len(middles))
+    telling = np.argsort(-np.abs(values), axis=1, kind="stable")[:, :TELLING]
+    return [
+        {
+            "color": int(colors[cluster]),
+            "size": int(sizes[cluster]),
+            "weight": float(moments.weights[cluster]),
+            "inertia_share": float(shares[cluster]),
+            "spread": float(spreads[cluster]),
+            "words": cluster_words(
+                [(names[column], float(values[cluster, column])) for column in telling[cluster]]
+            ),
+            # A single cluster is not separated from anything.
+            "silhouette": silhouettes[cluster] if nearest[cluster] >= 0 else None,
+            "nearest": int(nearest[cluster]) if nearest[cluster] >= 0 else None,
+            "gap": float(gaps[cluster]) if nearest[cluster] >= 0 else None,
+            "telling": [
+                {
+                    "name": names[column],
+                    "value": round(float(values[cluster, column]), 2),
+                    "center": float(f"{shown[cluster, column]:.5g}"),
+                }
+                for column in telling[cluster]
+                if abs(values[cluster, column]) >= 0.05
+            ],
+        }
+        for cluster in range(len(middles))
+    ]
+
+
+def examples_part(
+    model: Any, samples: ReportSamples, found: Separation, columns: NDArray[np.intp]
+) -> dict[str, Any]:
+    """Return typical and borderline samples of each cluster, with their most telling values."""
+    k = len(model.cluster_centers_)
+    each = min(EXAMPLES, MOST_EXAMPLES // (2 * k))
+    rows = []
+    for cluster in range(k):
+        for kind, choose in (("typical", typical), ("borderline", borderline)):
+            for rank, place in enumerate(choose(found, cluster, each)):
+                row = int(found.rows[place])
+                values = samples.in_units(dense(samples.X[[row]])[0])[columns]
+                rows.append(
+                    {
+                        "cluster": cluster,
+                        "kind": kind,
+                        "rank": rank,
+                        "name": samples.name(row),
+                        "distance": float(f"{found.near[place]:.5g}"),
+                        "other": int(found.other[place]) if kind == "borderline" else None,
+                        "values": short(values),
+                    }
+                )
+    return {
+        "label": samples.label,
+        "columns": [samples.columns[column] for column in columns],
+        "units": [samples.units.get(samples.columns[column], "") for column in columns],
+        "rows": rows,
+    }
+
 
 MOST_RUNS = 10
 # In numbers of the table times clusters, for all runs and for one: a few seconds at most.
@@ -46,7 +441,7 @@ def affordable_runs(shape: tuple[int, int], n_clusters: int, most: int = MOST_RU
 
 
 def kmeans_runs(
-    X: Any, n_clusters: int, sample_weight: Any, inertia: float, n_runs: int
+    X: Any, n_clusters: int, weights: FloatArray | None, inertia: float, n_runs: int
 ) -> dict[str, Any] | None:
     """Run KMeans with its defaults from seeds 0, 1, 2, …; ``as_good`` counts those not worse."""
     if not n_runs:
@@ -55,7 +450,6 @@ def kmeans_runs(
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
 
-    weights = None if sample_weight is None else np.broadcast_to(sample_weight, X.shape[0])
     found = []
     # One thread, so that the same seeds give the same inertias on every machine.
     with threadpool_limits(1), warnings.catch_warnings():
@@ -114,6 +508,7 @@ def _run(
     # Other models than plain k-means have another objective.
     is_plain = bool(getattr(model, "_is_plain_kmeans", True))
     n_runs = affordable_runs(shape, k, most_runs) if is_plain else 0
+    weights = samples.weights if samples.is_weighted else None
     certificate = getattr(model, "certificate_", None)
     return {
         "model": type(model).__name__,
@@ -137,7 +532,7 @@ def _run(
         "certainty": as_json(getattr(model, "certainty_", None)),
         "levels": [int(rows) for rows in getattr(model, "levels_", ())],
         "certificate": None if certificate is None else str(certificate),
-        "kmeans": kmeans_runs(samples.X, k, samples.weights, inertia, n_runs),
+        "kmeans": kmeans_runs(samples.X, k, weights, inertia, n_runs),
     }
 
 
@@ -265,7 +660,7 @@ def python_snippet(model: Any, samples: ReportSamples) -> str:
     """Write the code that repeats a fit; what cannot be written down becomes ``...``."""
     from sklearn import config_context
 
-    weighted, scaled = samples.weights is not None, samples.standardization is not None
+    weighted, scaled = samples.is_weighted, samples.standardization is not None
     n, d = samples.X.shape
     given = parameters_of(model).items()
     bare = type(model)(**{name: value if _is_literal(value) else ... for name, value in given})

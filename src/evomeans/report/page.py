@@ -38,8 +38,14 @@ from evomeans.plotting.path_plots import (
     grid_rows,
 )
 from evomeans.plotting.search_plots import Convergence, draw_convergence
-from evomeans.report.clusters import from_json
-from evomeans.report.data import FORMAT, PATH_FORMAT, PATH_VERSION, VERSION, report_data
+from evomeans.report.data import (
+    FORMAT,
+    PATH_FORMAT,
+    PATH_VERSION,
+    VERSION,
+    from_json,
+    report_data,
+)
 from evomeans.wording import (
     advice_text,
     certain_percent,
@@ -307,6 +313,7 @@ def _page(data: Mapping[str, Any], jinja2: Any) -> str:
     certainty = run.get("certainty")
     sure = "" if certainty is None else probability_text(certainty)
     stop = " ".join(filter(None, [stop_text(*ended), sure, levels_text(run["levels"])]))
+    stop = stop.replace(" %", "\N{NO-BREAK SPACE}%")
     return _rendered(
         jinja2,
         "page",
