@@ -7,7 +7,7 @@ import secrets
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -268,20 +268,16 @@ def check_output(keep: RunOptions, unfinished: object) -> None:
         return
     check_writable(keep.output)
     there = files_in_the_way(keep.output)
-    continued = keep.resume and unfinished is not None and _was_interrupted(keep.output)
-    if not there or keep.force or continued:
+    if not there or keep.force:
         return
+    if keep.resume and unfinished is not None:
+        with suppress(CommandError, KeyError, TypeError):
+            if read_record(keep.output)["result"]["stop_reason"] == StopReason.INTERRUPTED:
+                return
     raise CommandError(
         f"{keep.output} has a run already ({', '.join(there[:3])} …). Choose another folder, or "
         "replace it with --force."
     )
-
-
-def _was_interrupted(folder: Path) -> bool:
-    try:
-        return bool(read_record(folder)["result"]["stop_reason"] == StopReason.INTERRUPTED)
-    except (CommandError, KeyError, TypeError):
-        return False
 
 
 def fit_to(table: Table, model: Any, arguments: dict[str, Any]) -> None:
@@ -412,11 +408,15 @@ def run_record(run: Run, checkpoint: Path | None) -> dict[str, Any]:
     """Return all that a run says about itself, as plain JSON."""
     command, model, table = run.command, run.model, run.table
     scaling, missing = table.standardization, table.missing
-    output, history = command.keep.output, getattr(model, "history_", None)
-    own, searching = {}, {}
-    if history is not None:
-        own = {"model": type(model).__name__}
-        searching = {"search_seconds": round(search_seconds(model), 3)}
+    output = command.keep.output
+    times: dict[str, Any] = {
+        "started": run.started.astimezone(UTC).isoformat(timespec="seconds"),
+        "reading_seconds": round(run.reading_seconds, 3),
+        "fit_seconds": round(run.fit_seconds, 3),
+        "fit_cpu_seconds": round(run.cpu_seconds, 3),
+    }
+    if not command.is_path:
+        times["search_seconds"] = round(search_seconds(model), 3)
     return {
         **HEADER,
         "evomeans": __version__,
@@ -433,16 +433,10 @@ def run_record(run: Run, checkpoint: Path | None) -> dict[str, Any]:
         },
         "standardization": None if scaling is None else asdict(scaling),
         "missing": missing and {**asdict(missing), "n_values": sum(missing.columns.values())},
-        **own,
+        "model": type(model).__name__,
         "settings": command.settings(model),
         "result": command.result(model),
-        "times": {
-            "started": run.started.astimezone(UTC).isoformat(timespec="seconds"),
-            "reading_seconds": round(run.reading_seconds, 3),
-            "fit_seconds": round(run.fit_seconds, 3),
-            "fit_cpu_seconds": round(run.cpu_seconds, 3),
-            **searching,
-        },
+        "times": times,
         "versions": {"python": platform.python_version(), **package_versions(PACKAGES)},
         "output": None if output is None else str(output),
         "checkpoint": None if checkpoint is None else str(checkpoint),

@@ -177,8 +177,7 @@ def silhouette_bars(model: Any, X: Any, *, simplified: bool) -> SilhouetteBars:
     # Imported here: the report and the command line do without it.
     from evomeans.metrics import silhouette_samples, simplified_silhouette_samples
 
-    labels = np.asarray(model.predict(X))
-    rows = as_rows(X)
+    labels, rows = np.asarray(model.predict(X)), as_rows(X)
     if simplified:
         values = simplified_silhouette_samples(rows, model.cluster_centers_)
     else:
@@ -255,16 +254,8 @@ def draw_inertia(ax: Axes, data: PathCurves) -> Axes:
         ax.plot(ks, data.reference, color=OKABE_ITO[4], linewidth=1.2, label="without clusters")
         ax.legend(frameon=False, fontsize="small", labelcolor=MUTED)
     ax.plot(ks, values, color=OKABE_ITO[0], linewidth=1.6)
-    is_confirmed = data.is_confirmed
-    ax.plot(ks[is_confirmed], values[is_confirmed], "o", color=OKABE_ITO[0], markersize=4)
-    ax.plot(
-        ks[~is_confirmed],
-        values[~is_confirmed],
-        "o",
-        markerfacecolor=PAPER,
-        markeredgecolor=OKABE_ITO[0],
-        markersize=4.5,
-    )
+    for shown, face in ((data.is_confirmed, OKABE_ITO[0]), (~data.is_confirmed, PAPER)):
+        ax.plot(ks[shown], values[shown], "o", mfc=face, mec=OKABE_ITO[0], markersize=4)
     if (values > 0.0).all():
         ax.set_yscale("log")
     return _finished(ax, data, "Inertia")
@@ -281,16 +272,8 @@ def draw_curve(ax: Axes, data: PathCurves, curve: Curve) -> Axes:
     is_share = curve.name == Agreement.name
     if curve.choice is not None and not is_share:
         at = float(values[np.searchsorted(data.k_values, curve.choice)])
-        ax.plot(
-            curve.choice,
-            at,
-            "o",
-            markersize=9,
-            markerfacecolor="none",
-            markeredgecolor=CHOSEN,
-            markeredgewidth=1.8,
-            clip_on=False,
-        )
+        ring: dict[str, Any] = {"mfc": "none", "mec": CHOSEN, "mew": 1.8}
+        ax.plot(curve.choice, at, "o", markersize=9, clip_on=False, **ring)
     is_clear = not is_share and curve.choice not in (None, data.k_values[-1])
     ax.set_title(curve.says, loc="right", fontsize="small", color=CHOSEN if is_clear else MUTED)
     _finished(ax, data, curve.title)
@@ -410,9 +393,8 @@ def draw_silhouette(ax: Axes, data: SilhouetteBars, palette_indices: Any) -> Axe
     n = sum(map(len, data.bars))
     space = max(1.0, 0.012 * n)
     top = 0.0
-    low = min((float(bar[-1]) for bar in data.bars if len(bar)), default=0.0)
-    lowest = min(0.0, low)
-    highest = max((float(bar[0]) for bar in data.bars if len(bar)), default=1.0)
+    every = np.concatenate([*data.bars, [0.0]])
+    lowest, highest = float(every.min()), float(every.max())
     for cluster, bar in enumerate(data.bars):
         color = OKABE_ITO[palette_indices[cluster]]
         heights = top + np.arange(len(bar) + 1)

@@ -156,31 +156,15 @@ def draw_convergence(ax: Axes, data: Convergence, x: str) -> Axes:
     """Draw the data of :func:`plot_convergence`."""
     if not data.gap.any():
         return say_instead(ax, ALL_EQUAL if len(data.x) else NO_SEARCH)
-    ax.plot(
-        data.x,
-        np.maximum(data.gap, data.floor),
-        "o",
-        markersize=2.6,
-        markeredgewidth=0,
-        color=MUTED,
-        alpha=0.4,
-        label="solutions made",
-        rasterized=len(data.x) > 2000,
-    )
+    dots: dict[str, Any] = {"markersize": 2.6, "markeredgewidth": 0, "color": MUTED, "alpha": 0.4}
+    heights, is_large = np.maximum(data.gap, data.floor), len(data.x) > 2000
+    ax.plot(data.x, heights, "o", **dots, rasterized=is_large, label="solutions made")
     heights = np.maximum(data.step_gap, data.floor)
-    ax.step(
-        data.step_x, heights, where="post", color=OKABE_ITO[0], linewidth=2.2, label="best so far"
-    )
+    line: dict[str, Any] = {"where": "post", "color": OKABE_ITO[0], "linewidth": 2.2}
+    ax.step(data.step_x, heights, **line, label="best so far")
     found = int(np.argmax(data.step_gap <= data.step_gap[-1]))
-    ax.plot(
-        data.step_x[found],
-        heights[found],
-        "o",
-        color=OKABE_ITO[3],
-        markersize=8,
-        clip_on=False,
-        label="best found",
-    )
+    dot: dict[str, Any] = {"markersize": 8, "color": OKABE_ITO[3], "clip_on": False}
+    ax.plot(data.step_x[found], heights[found], "o", **dot, label="best found")
     return _finished(ax, data, data.gap, "offspring made" if x == "offspring" else "time (seconds)")
 
 

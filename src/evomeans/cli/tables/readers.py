@@ -11,7 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -310,13 +310,9 @@ def _blank_lines_at_end(source: Source, separator: str) -> int:
     with source.open() as file:
         file.seek(0, io.SEEK_END)
         file.seek(max(0, file.tell() - TAIL))
-        lines = file.read().decode("utf-8", errors="replace").split("\n")
-    if lines[-1] == "":
-        lines.pop()
-    count = 0
-    while count < len(lines) and not lines[-1 - count].replace(separator, "").strip():
-        count += 1
-    return count
+        lines = file.read().decode("utf-8", errors="replace").removesuffix("\n").split("\n")
+    is_blank = (not line.replace(separator, "").strip() for line in reversed(lines))
+    return sum(takewhile(bool, is_blank))
 
 
 def _refuse_ragged(source: Source, separator: str, width: int) -> None:

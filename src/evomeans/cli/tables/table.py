@@ -246,11 +246,9 @@ def _without_missing(table: Table, missing: str | MissingValues) -> Table:
 
 def _unknown_column(option: str, missing: Sequence[str], columns: Sequence[str], table: str) -> str:
     """Say that an option names columns that are not there, and which may be meant."""
-    near = dict.fromkeys(
-        name for wanted in missing for name in get_close_matches(wanted, columns, n=1)
-    )
     folded = {name.casefold(): name for name in columns}
-    near |= dict.fromkeys(folded[m.casefold()] for m in missing if m.casefold() in folded)
+    found = (get_close_matches(wanted.casefold(), folded, n=1) for wanted in missing)
+    near = dict.fromkeys(folded[name] for names in found for name in names)
     hint = (
         f"Did you mean {' or '.join(map(quoted, near))}?"
         if near
