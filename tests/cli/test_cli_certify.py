@@ -34,7 +34,7 @@ def test_certify_proves_a_run_and_keeps_the_proof(evomeans, run, blobs):
     assert "Proven optimal" in report["certificate"]
     found = package.load("out/model.evomeans").certainty_
     assert found == report["certainty"] == record["result"]["certainty"] == 1.0
-    assert "It is 100 % certain" in Path("out/report.html").read_text()
+    assert "It is 100\N{NO-BREAK SPACE}% certain" in Path("out/report.html").read_text()
     assert "Proven optimal" in Path("out/report.html").read_text()
     assert evomeans("predict", "out", "blobs.csv").code == 0
 

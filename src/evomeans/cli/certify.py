@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from evomeans.cli.failures import CommandError, ExitCode, reason_of
 from evomeans.cli.options import ProofOptions, SampleOptions, TableOptions
-from evomeans.cli.predict import fitted_model, matching_table
+from evomeans.cli.predict import FittedModel
 from evomeans.cli.run_folder import (
     CERTIFICATE,
     MODEL,
@@ -75,16 +75,15 @@ class CertifiableRun:
                 "to certify. Run evomeans path with --select, or evomeans fit with the number of "
                 "clusters of your choice."
             )
-        model, treatment = fitted_model(folder)
+        fitted = FittedModel.read(folder)
+        model = fitted.model
         try:
             model._check_certifiable()
         except TypeError as error:
             raise CommandError(str(error)) from error
         if bool(record.get("table", {}).get("weighted")) and weights is None:
             raise CommandError("The rows of the run were weighted; name the column with --weights.")
-        samples = SampleOptions(weights=weights)
-        table = matching_table(model, name, read, terminal, treatment, samples=samples)
-        X = np.asarray(treatment.applied(table))
+        table, X = fitted.table(name, read, terminal, samples=SampleOptions(weights=weights))
         # Runs whose rows stayed on disk keep no labels.
         labels = getattr(model, "labels_", None)
         if labels is not None and len(X) != len(labels):
