@@ -164,16 +164,8 @@ def clustergram_data(path: Any, X: Any) -> Clustergram:
     return Clustergram(ks, places, sizes, flows)
 
 
-@dataclass(frozen=True, eq=False)
-class SilhouetteBars:
-    """Silhouettes of the samples of each cluster, descending, and the mean of all."""
-
-    bars: list[FloatArray]
-    mean: float
-
-
-def silhouette_bars(model: Any, X: Any, *, simplified: bool) -> SilhouetteBars:
-    """Return the silhouettes of samples by cluster."""
+def silhouette_bars(model: Any, X: Any, *, simplified: bool) -> list[FloatArray]:
+    """Return the silhouettes of the samples of each cluster, descending."""
     # Imported here: the report and the command line do without it.
     from evomeans.metrics import silhouette_samples, simplified_silhouette_samples
 
@@ -183,8 +175,7 @@ def silhouette_bars(model: Any, X: Any, *, simplified: bool) -> SilhouetteBars:
     else:
         values = silhouette_samples(rows, labels)
     k = len(model.cluster_centers_)
-    bars = [np.sort(values[labels == cluster])[::-1] for cluster in range(k)]
-    return SilhouetteBars(bars, float(values.mean()))
+    return [np.sort(values[labels == cluster])[::-1] for cluster in range(k)]
 
 
 COLUMNS = 3
@@ -384,26 +375,25 @@ def plot_silhouette(
     """
     check_one_model(model)
     colors = cluster_colors(model.cluster_centers_)
-    data = silhouette_bars(model, X, simplified=simplified)
-    return draw_silhouette(get_axes(ax, (6.4, 4.8)), data, colors)
+    bars = silhouette_bars(model, X, simplified=simplified)
+    return draw_silhouette(get_axes(ax, (6.4, 4.8)), bars, colors)
 
 
-def draw_silhouette(ax: Axes, data: SilhouetteBars, palette_indices: Any) -> Axes:
+def draw_silhouette(ax: Axes, bars: list[FloatArray], palette_indices: Any) -> Axes:
     """Draw the data of :func:`plot_silhouette`."""
-    n = sum(map(len, data.bars))
-    space = max(1.0, 0.012 * n)
+    every = np.concatenate(bars)
+    space, mean = max(1.0, 0.012 * len(every)), float(every.mean())
     top = 0.0
-    every = np.concatenate([*data.bars, [0.0]])
-    lowest, highest = float(every.min()), float(every.max())
-    for cluster, bar in enumerate(data.bars):
+    lowest, highest = min(0.0, float(every.min())), float(every.max())
+    for cluster, bar in enumerate(bars):
         color = OKABE_ITO[palette_indices[cluster]]
         heights = top + np.arange(len(bar) + 1)
         ax.stairs(bar, heights, orientation="horizontal", fill=True, color=color, linewidth=0)
         middle = top + len(bar) / 2.0
         badge(ax, lowest - 0.02, middle, cluster, color, ha="right")
         top += len(bar) + space
-    ax.axvline(data.mean, color=INK, linewidth=1.0, linestyle=(0, (4, 3)))
-    ax.set_title(f"mean {data.mean:.3f}", loc="right", fontsize="small", color=MUTED)
+    ax.axvline(mean, color=INK, linewidth=1.0, linestyle=(0, (4, 3)))
+    ax.set_title(f"mean {mean:.3f}", loc="right", fontsize="small", color=MUTED)
     ax.set(
         xlim=(lowest - 0.08, min(1.0, highest + 0.05)),
         ylim=(top, -space),

@@ -260,9 +260,8 @@ def _separator(source: Source) -> str:
     if source.format == "tsv":
         return "\t"
     with source.open() as file:
-        line = file.readline(TAIL)
-    counts = Counter(line.decode("utf-8", errors="replace"))
-    return max(SEPARATORS, key=lambda separator: counts[separator])
+        line = file.readline(TAIL).decode("utf-8", errors="replace")
+    return max(SEPARATORS, key=line.count)
 
 
 def _first_record(source: Source, separator: str) -> list[str]:
