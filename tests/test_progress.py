@@ -79,7 +79,7 @@ def test_a_log_stays_short(capsys):
 
 def test_lines_without_what_is_not_known():
     display = SearchDisplay(Terminal(quiet=True), *LIMITS)
-    display(record(0, 0.0, 0.0, 3.0))
+    display(record(0, 5.0, 5.0, 3.0))
     assert display.log_line().split("  ")[-1] == "since it improved 0 of 50"
     assert "below" not in display.log_line()
 

@@ -170,8 +170,8 @@ class SearchDisplay(Display):
         self.take(record, record.seconds, is_better=is_better)
 
     def gain(self) -> str:
-        """Return how far the best is below the first solution, in percent of it, if it is known."""
-        if self.first is None or self.last is None or not self.first.inertia:
+        """Return how far the best is below the first solution, in percent of it, if it is."""
+        if self.first is None or self.last is None or self.last.best >= self.first.inertia:
             return ""
         return f"{100.0 * (1.0 - self.last.best / self.first.inertia):.3f} %"
 
