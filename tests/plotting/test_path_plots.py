@@ -97,7 +97,7 @@ def test_clustergram_and_silhouettes_draw_into_given_axes(path):
     assert [text.get_text() for text in right.texts] == ["0", "1", "2", "3"]
     assert (
         right.get_title(loc="right")
-        == f"mean {silhouette_samples(X, path.labels_[:, 2]).mean():.3f}"
+        == f"mean {silhouette_samples(X, path.labels_path_[:, 2]).mean():.3f}"
     )
     left.figure.canvas.draw()
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from evomeans.cli.tables.table import Reading, Table
+from evomeans.cli.tables.table import Table, TableRequest
 
 
 def read_table(*args, **more) -> Table:
     """Read a table into memory."""
-    return Reading(*args, **more).table()
+    return TableRequest(*args, **more).table()

@@ -78,7 +78,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Reading:
+class TableRequest:
     """What is to be read of a table."""
 
     name: str
@@ -300,10 +300,10 @@ def load_table(
 ) -> Table:
     """Read a table as the options say, and show its notes; Dask only opens it if ``in_dask``.
 
-    ``missing`` is what another table taught; ``more`` are further fields of :class:`Reading`.
+    ``missing`` is what another table taught; ``more`` are further fields of :class:`TableRequest`.
     """
     treated = missing or samples.missing
-    reading = Reading(name, options, samples.weights, missing=treated, **more)
+    request = TableRequest(name, options, samples.weights, missing=treated, **more)
     if in_dask:
         # What needs all rows at once is refused. Workers must find the file under its name too.
         refused = "{} needs the table in memory; {}, or take --engine cpu."
@@ -317,8 +317,8 @@ def load_table(
         refuse_dialect(name, options)
         if not Path(name).exists():
             raise CommandError(f"There is no file {name}.")
-        return reading.npy() if Path(name).suffix.lower() == ".npy" else reading.parquet()
-    table = reading.table()
+        return request.npy() if Path(name).suffix.lower() == ".npy" else request.parquet()
+    table = request.table()
     for text in table.notes:
         terminal.note(f"note: {table.name}: {text}")
     if not samples.standardize:
