@@ -77,16 +77,16 @@ class BaseEngine:
         from evomeans.engines.cpu import CpuEngine
         from evomeans.engines.workers import watched
 
-        size, name = len(places), int(places[0] * 2.0**53)
+        size, name = min(len(places), self.most_sampled), int(places[0] * 2.0**53)
         rows = self.frame.decode(self.samples_at(places))  # type: ignore[attr-defined]
-        weights = np.full(size, self.total_weight / size)
+        weights = np.full(len(rows), self.total_weight / len(rows))
 
         def seeds(founders: Sequence[FloatArray]) -> list[FloatArray]:
             sample = CpuEngine(rows, weights, n_jobs=self.n_jobs, frame=self.frame)
             each = [partial(sample.seed, numbers) for numbers in founders]
             return [watched(sample, seed, lambda: self.is_abandoned) for seed in each]
 
-        for nth in range(DRAWS_BY_DISTANCE if self.most_sampled else 0):
+        for nth in range(DRAWS_BY_DISTANCE if size else 0):
             (centers,) = seeds(draws[:1])
             try:
                 cost = self.frame.inertia_in_frame(self.weigh(centers)[1])

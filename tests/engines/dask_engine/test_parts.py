@@ -274,6 +274,10 @@ def test_founders_of_a_round_see_outliers_in_a_few_passes(n_rows, is_weighted):
     for centers in map(engine.frame.decode, placed):
         apart = np.linalg.norm(X[outliers, None] - centers, axis=2).min(axis=1)
         assert (apart < 1e-6).all()
+    # An engine that cannot draw by distance has only the first of the passes.
+    engine.most_sampled = 0
+    founding.place(engine, [founding.draw(n_rows, 9, rng)])
+    assert len(requests) == 6
 
 
 def test_seeding_that_is_abandoned_has_samples_for_centres():
