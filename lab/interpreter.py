@@ -2,7 +2,8 @@
 
 Run ``python -m lab interpreter``, or name problems as for ``lab.cores``. Each search
 runs with one thread, ``--rounds`` times, and the round with the least total counts. All figures
-are CPU time of that thread, so other programs disturb them little. The columns:
+are CPU time, so other programs disturb them little. Refinements that take long have a thread of
+their own, for which the other one waits; both count. The columns:
 
 * ``kernels``: milliseconds of an offspring in kernels, which do not hold the interpreter.
 * ``python``: microseconds of an offspring in which the interpreter is held. All else is this:
@@ -110,7 +111,7 @@ class Instant(NamedTuple):
     @classmethod
     def now(cls) -> Instant:
         """Read the clocks."""
-        return cls(time.thread_time_ns(), int(memory[RAN]), int(memory[CALLS]))
+        return cls(time.process_time_ns(), int(memory[RAN]), int(memory[CALLS]))
 
     def since(self, other: Instant) -> Instant:
         """Return what has passed since another instant."""
