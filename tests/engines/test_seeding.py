@@ -229,6 +229,15 @@ def test_draws_of_a_round_follow_chances_of_any_size(unit) -> None:
     assert first.count([1]) + first.count([3]) == 1000
 
 
+def test_the_points_of_many_rounds_are_not_seeded_in_rounds(monkeypatch) -> None:
+    """Weights of all sizes take as many rounds as there are."""
+    monkeypatch.setattr("evomeans.engines.cpu.engine.MANY_PRODUCTS", 1)
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=(3000, 4)), 10.0 ** rng.uniform(-300.0, 0.0, 3000)
+    centers = create_engine("cpu", X, weights).seed(rng.random((60, 6)))
+    assert np.isfinite(centers).all()
+
+
 def test_rounds_of_an_abandoned_engine_end_with_samples(monkeypatch) -> None:
     monkeypatch.setattr("evomeans.engines.cpu.engine.MANY_PRODUCTS", 1)
     X = np.random.default_rng(0).normal(size=(2000, 5))

@@ -33,8 +33,9 @@ from evomeans.typing import FloatArray, Labels
 # cluster lead 0.5 % lower and take twice as long. One to four rounds are equally good there.
 PER_CLUSTER, ROUNDS = 2, 3
 # Samples far out take all places of a round. As long as the last round has divided the sum of
-# squared distances by this, another one follows; but no more than these in all.
-LARGE_GAIN, LAST_ROUND = 10.0, 12
+# squared distances by this, another one follows; but no more than these in all: so few points for
+# each cluster are not seeded in rounds again.
+LARGE_GAIN, LAST_ROUND = 10.0, 10
 # Products after which to look whether the result is still wanted, and whether time is up.
 AT_ONCE, LABELLED_AT_ONCE = 2**32, 2**30
 # Centres near its own with which a sample is compared, how many steps of this kind follow at most,
