@@ -296,6 +296,19 @@ def test_steps_improve_quick_seeds() -> None:
     assert improved < plain < 0.9 * random
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_means_are_those_of_clusters(sparse, weighted) -> None:
+    X = np.where(CLOUDS > 1.0, CLOUDS, 0.0)
+    weights = make_weights(6000, np.random.default_rng(1)) if weighted else None
+    engine = create_engine("cpu", sp.csr_matrix(X) if sparse else X, weights)
+    labels, others = (np.arange(6000) % 7).astype(np.int32), np.ones((8, 160))
+    means = engine.frame.decode(engine.means(labels, others))
+    for j in range(7):
+        own = None if weights is None else weights[labels == j]
+        np.testing.assert_allclose(means[j], np.average(X[labels == j], axis=0, weights=own))
+    assert_array_equal(means[7], engine.frame.decode(others)[7])
+
+
 def test_near_labels_are_exact_if_all_centres_are_near() -> None:
     engine = create_engine("cpu", CLOUDS, None)
     centers = engine.samples_at(np.random.default_rng(3).random(40))

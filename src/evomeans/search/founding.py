@@ -27,8 +27,9 @@ FEWEST_PER_CENTER, FEWEST_IF_GREEDY, MOST_PER_CENTER = 4, 8, 50
 # To project samples onto leading directions, to put them into order there and to average the
 # clusters in all features takes as long as so many products for each sample.
 TO_PROJECT = 100_000
-# The same to put them into order in all features, as K-means on all of them does first.
-TO_ORDER = 170_000
+# The same to put them into order, as K-means on all of them does first: for each feature, or each
+# of the leading directions instead. With few features other things take longer.
+TO_ORDER, MANY_FEATURES, LEADING, FEW_FEATURES = 5_000, 128, 32, 32
 # To assign all samples and to average the clusters, in looks.
 A_STEP = 1.4
 # With few features, a look takes longer than its products; K-means after k-means++ so many looks.
@@ -216,8 +217,10 @@ class QuickStart:
         try:
             return self._improved(engine, centers, candidates, int(slots[0] * 2.0**53))
         except Abandoned:
+            if not looks_to_begin(engine, len(centers)):
+                return centers
             # With many features, samples are far worse centres than the means of their clusters.
-            return averaged(engine, engine, centers, centers) if engine.n_directions else centers
+            return averaged(engine, engine, centers, centers)
 
     def _improved(
         self, engine: Engine, centers: FloatArray, candidates: FloatArray, seed: int
@@ -269,9 +272,11 @@ def quick_start(engine: Engine, n_clusters: int, looks: float) -> QuickStart:
 
 def looks_to_begin(engine: Engine, n_clusters: int) -> float:
     """Return how long K-means on all samples takes to begin, in looks at them."""
-    if engine.is_prepared or not engine.n_directions:
+    n_features = len(engine.frame.shift)
+    if engine.is_prepared or n_features < FEW_FEATURES:
         return 0.0
-    return TO_ORDER / (n_clusters * len(engine.frame.shift))
+    n_ordered = LEADING if n_features >= MANY_FEATURES else n_features
+    return TO_ORDER * n_ordered / (n_clusters * n_features)
 
 
 def _start_in_all_features(engine: Engine, n_clusters: int, looks: float) -> QuickStart:

@@ -23,8 +23,8 @@ from scipy.sparse import csr_array
 from evomeans.engines import nearest
 from evomeans.engines.base import total_weights
 from evomeans.engines.cpu.order import leading_directions, polled
-from evomeans.engines.cpu.samples import ROWS_IN_DOUBLE
-from evomeans.engines.frame import Frame
+from evomeans.engines.cpu.samples import ROWS_IN_DOUBLE, scale_sparse
+from evomeans.engines.frame import Frame, is_sparse
 from evomeans.engines.workers import side_by_side
 from evomeans.typing import FloatArray, Labels
 
@@ -256,17 +256,20 @@ def project(
 
 
 def cluster_means(
-    X: NDArray[Any], weights: FloatArray | None, frame: Frame, labels: Labels, others: FloatArray
+    X: Any, weights: FloatArray | None, frame: Frame, labels: Labels, others: FloatArray
 ) -> FloatArray:
     """Return the means of clusters in the frame; of those without weight, the ``others`` (k, d)."""
-    k, n_samples = len(others), len(X)
+    k, n_samples = len(others), X.shape[0]
     own = np.ones(n_samples) if weights is None else weights
     sums = np.zeros(others.shape)
     for first in range(0, n_samples, ROWS_IN_DOUBLE):
         part = slice(first, min(first + ROWS_IN_DOUBLE, n_samples))
         size = part.stop - first
         members = csr_array((own[part], labels[part], np.arange(size + 1)), shape=(size, k))
-        sums += members.T @ frame.encode(X[part]).astype(np.float64)
+        if is_sparse(X):
+            sums += (members.T @ scale_sparse(X[part], frame)).toarray()
+        else:
+            sums += members.T @ frame.encode(X[part]).astype(np.float64)
     totals = np.bincount(labels, own, k)
     counted = totals > 0.0
     means = others.copy()
