@@ -143,7 +143,7 @@ def measure(
         min(lower, upper),
         100 * gap,
         "optimal" if gap <= limits.gap else "bounded",
-        str(finding.method),
+        str(finding.proof.method),
         finding.n_nodes,
         finding.n_cuts,
         round(seconds, 2),

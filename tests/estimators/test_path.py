@@ -370,7 +370,7 @@ def test_observers_see_every_step_and_verbose_prints(capsys):
     assert seen[-1].n_open == 0
     printed = capsys.readouterr().out
     assert printed.count("[HGMeansPath]") >= 4
-    assert "k = 3: " in printed
+    assert "now k = 3, " in printed
     assert "[HGMeansPath] k = 2 to 4, k = 2 chosen; independent populations agree at" in printed
 
 
