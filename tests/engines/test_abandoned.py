@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_matrix
 
 from evomeans.compiled.jit import address_of
-from evomeans.engines import Order, base
+from evomeans.engines import Order, base, nearest
 from evomeans.engines.constrained.engine import ConstrainedEngine
 from evomeans.engines.constrained.links import Links, contract
 from evomeans.engines.cpu import engine as cpu_engine
@@ -190,6 +190,24 @@ def test_large_data_takes_time_to_label_and_small_data_none() -> None:
     engine = CpuEngine(RNG.normal(size=(3_000, 20)))
     assert engine.labelling_seconds(2) == 0.0
     assert engine.labelling_seconds(100) > 0.0
+
+
+def test_time_of_labels_is_that_of_samples_of_all_places(monkeypatch) -> None:
+    """Data may be sorted, so that the first samples take longer than others, or less."""
+    X = np.arange(400_000.0).reshape(-1, 2)
+    engine = CpuEngine(X)
+    timed: list[float] = []
+    labels = nearest.labels
+
+    def noted(rows, *given):
+        timed.extend(rows[:, 0])
+        return labels(rows, *given)
+
+    monkeypatch.setattr(nearest, "labels", noted)
+    assert engine.labelling_seconds(100) > 0.0
+    assert min(timed) == X[0, 0]
+    assert max(timed) == X[-1, 0]
+    assert abs(np.mean(timed) - X[:, 0].mean()) < 0.01 * X[-1, 0]
 
 
 # Models

@@ -513,8 +513,8 @@ class CpuEngine(Abandonable, BaseEngine):
         return fixed + max(0.0, few - fixed) * factor / self._n_threads(n_clusters)
 
     def _seconds_to_assign(self, n_samples: int, centers: FloatArray) -> float:
-        """Measure an assignment of the first samples."""
-        some = self._source[:n_samples]
+        """Measure an assignment of some samples, of all places: data may be sorted."""
+        some = self._source[np.linspace(0, self.n_samples - 1, n_samples).astype(np.intp)]
         began = perf_counter()
         labels = nearest.labels(some, centers, self.frame)
         nearest.squares(some, labels, centers, self.frame)
