@@ -134,6 +134,8 @@ def test_every_reason_has_a_sentence_of_its_own(reason, rediscoveries):
 def test_reasons_tell_the_numbers():
     assert "last 50 offspring brought no improvement" in stop_text("no_improvement", 500, 50, 0)
     assert "all 500 offspring allowed" in stop_text("max_offspring", 500, 50, 0)
+    assert stop_text("max_time", 500, 1, 0).endswith("It was still improving.")
+    assert stop_text("max_time", 0, 0, 0).endswith("so no solutions were combined.")
     assert stop_text("boredom", 500, 50, 0) == "The search ended for this reason: boredom."
 
 

@@ -128,11 +128,12 @@ def stop_text(reason: str, offspring: int, since_improvement: int, rediscoveries
     }
     sentences = [reasons.get(reason, f"The search ended for this reason: {reason}.")]
     if reason in UNFINISHED:
-        sentences.append(
-            f"The last {since_improvement:,} offspring brought no improvement."
-            if since_improvement > 1
-            else "It was still improving."
-        )
+        if not offspring:
+            sentences.append("No offspring were made, so no solutions were combined.")
+        elif since_improvement > 1:
+            sentences.append(f"The last {since_improvement:,} offspring brought no improvement.")
+        else:
+            sentences.append("It was still improving.")
     if rediscoveries:
         times = "once" if rediscoveries == 1 else f"{rediscoveries:,} times"
         sentences.append(f"Its best solution was found again {times}, independently.")
