@@ -27,7 +27,7 @@ from evomeans.criteria import (
     smallest,
     within_error_of_first_maximum,
 )
-from evomeans.estimators.path import check_path_parameters
+from evomeans.estimators.path_solving import check_path_parameters
 from evomeans.typing import FloatArray
 
 KS = np.array([2, 3, 4, 5, 6])

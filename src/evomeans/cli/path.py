@@ -12,7 +12,8 @@ import polars as pl
 from evomeans.cli.command import Command, Run, Unfinished
 from evomeans.cli.options import PathOptions
 from evomeans.cli.tables.table import Table, all_centers, labels_frame
-from evomeans.estimators.path import HGMeansPath, check_path_parameters
+from evomeans.estimators.path import HGMeansPath
+from evomeans.estimators.path_solving import check_path_parameters
 from evomeans.plotting.path_plots import suggestion_text, trust_text
 from evomeans.progress import PathDisplay
 from evomeans.wording import duration_text, number_text
