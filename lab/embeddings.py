@@ -7,6 +7,7 @@ number of clusters:
   patches              grey 8 × 8 patches of scikit-learn's two photographs, less their mean
   colours              colour 8 × 8 patches of the same, 192 features
   digits               scikit-learn's digits, 64 features
+  mixture64, mixture128  a million samples of 1,024 Gaussians with much overlap
 
 ``--embed manuals`` makes the sentences first, at most ``--rows`` of them, and keeps them where
 downloads are kept. ``--rows`` also limits the rows of any data set, and ``--skip`` leaves out as
@@ -46,9 +47,11 @@ from sklearn.datasets import load_digits, load_sample_images
 from threadpoolctl import threadpool_limits
 
 from lab.measure import RESULTS, Samples, parse_setup, parser_for
+from lab.mixtures import overlapping_mixture
 
 SETUPS = ("manuals:100", "manuals:1000", "patches:256", "patches:1024")
 SIDE, STRIDE = 8, 2
+MIXTURES = {"mixture64": 64, "mixture128": 128}
 CURVES, PICTURE = RESULTS / "embeddings.csv", RESULTS.parents[1] / "docs/images/embeddings.png"
 FAISS = "faiss, 25 iterations"
 Clock = Callable[[], float]
@@ -72,10 +75,15 @@ def samples_named(name: str) -> Samples:
         return np.ascontiguousarray(load_digits().data, np.float32)
     if name in ("patches", "colours"):
         return patches(in_colour=name == "colours")
+    if name in MIXTURES:
+        return overlapping_mixture(1_000_000, MIXTURES[name])
     from lab.data.sentences import CORPORA, load_sentences
 
     if name not in CORPORA:
-        raise SystemExit(f"{name!r} is none of {', '.join(CORPORA)}, patches, colours and digits.")
+        raise SystemExit(
+            f"{name!r} is none of {', '.join(CORPORA)}, patches, colours, digits, "
+            f"{' and '.join(MIXTURES)}."
+        )
     return load_sentences(name)
 
 

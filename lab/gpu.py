@@ -6,7 +6,7 @@
   python -m lab gpu small        from which size on a GPU wins over the CPU engine
   python -m lab gpu batch        rounds of 32 against rounds of 1, equally many offspring
   python -m lab gpu codebooks    1,000,000 x 128, thousands of clusters: inertia over time, beside
-                                 25 iterations of plain PyTorch from random rows
+                                 25 iterations of flash-kmeans, fastkmeans and plain PyTorch
 
 It needs the extra gpu and an NVIDIA GPU; batch --engine cpu runs anywhere and needs the data sets
 in the folder EVOMEANS_DATA. Tables are printed, and kept in lab/results/gpu-*.csv.
@@ -32,7 +32,8 @@ from evomeans.metrics import centroid_index
 from evomeans.search import DEEP, STRATEGIES, SearchSettings, Strategy, solve
 from evomeans.search.crossover import merging_crossover
 from lab.measure import RESULTS, parser_for
-from lab.mixtures import N_SAMPLES, SETUPS, gaussian_mixture
+from evomeans.typing import FloatArray
+from lab.mixtures import N_SAMPLES, SETUPS, gaussian_mixture, overlapping_mixture
 
 # The paper's Tables 8 and 9 for HG-means: seconds, adjusted Rand index and centroid index.
 PAPER = dict(
@@ -60,9 +61,8 @@ SIZES = (200, 500, 1_000, 3_000, 10_000, 30_000, 100_000)
 Row = Mapping[str, Any]
 
 TABLES = ("fits", "iterations", "large", "small", "batch", "codebooks")
-# Of codebooks: rows and features; Gaussians, and how far their means are from the origin, in
-# deviations of one of them; when to look at the inertia; and what is compared.
-N_VECTORS, N_FEATURES, N_GAUSSIANS, SPREAD = 1_000_000, 128, 1024, 0.2
+# Of codebooks: rows and features; when to look at the inertia; and what is compared.
+N_VECTORS, N_FEATURES = 1_000_000, 128
 SECONDS = (1.0, 2.0, 4.0, 6.0, 12.0, 30.0)
 VARIANTS: tuple[Strategy, ...] = (
     DEEP,
@@ -246,39 +246,81 @@ def batch(engine_name: str, n_seeds: int) -> Iterator[Row]:
 def codebooks(
     clusters: Sequence[int], seconds: float, variants: Sequence[Strategy]
 ) -> Iterator[Row]:
-    """Return what a search has after so many seconds of ``fit``, in per cent of plain PyTorch."""
-    rng = np.random.default_rng(0)
-    means = SPREAD * rng.standard_normal((N_GAUSSIANS, N_FEATURES), dtype=np.float32)
-    X = rng.standard_normal((N_VECTORS, N_FEATURES), dtype=np.float32)
-    X += means[rng.integers(N_GAUSSIANS, size=N_VECTORS)]
+    """Return what a search has after so many seconds of ``fit``, in per cent of the best rival."""
+    X = overlapping_mixture(N_VECTORS, N_FEATURES)
     for k in clusters:
         # Kernels are compiled before.
         HGMeans(k, engine="gpu", n_jobs=-1, random_state=1, max_offspring=1).fit(X)
-        rival, took = plain_codebook(X, k, rng)
-        yield codebook_row(k, "plain torch, 25 iterations", rival, [took], [rival], 0)
+        engine = create_engine("gpu", X, None, searching=False)
+        rivals: list[tuple[str, float, float]] = []
+        for name, rival in CODEBOOK_RIVALS.items():
+            try:
+                centers, took = rival(X, k)
+            except ImportError as error:
+                print(f"{name} is not installed ({error})")
+                continue
+            rivals.append((name, engine.assign(engine.frame.encode(centers))[1], took))
+        lowest = min(value for _, value, _ in rivals)
+        for name, value, took in rivals:
+            yield codebook_row(k, f"{name}, 25 iterations", lowest, [took], [value], 0)
         for strategy in variants:
             model = HGMeans(
                 k, engine="gpu", n_jobs=-1, random_state=0, max_time=seconds, strategy=strategy
             ).fit(X)
             times, best = (model.history_.column(one) for one in ("seconds", "best"))
-            yield codebook_row(k, strategy.name, rival, times, best, model.n_iter_)
+            yield codebook_row(k, strategy.name, lowest, times, best, model.n_iter_)
 
 
-def plain_codebook(X: Any, k: int, rng: np.random.Generator) -> tuple[float, float]:
-    """Return the inertia of 25 iterations from random rows, and the seconds with the transfer."""
+def flash_codebook(X: Any, k: int) -> tuple[FloatArray, float]:
+    """Return the centres of flash-kmeans, and its seconds with the rows on the device."""
+    import torch
+    from flash_kmeans import batch_kmeans_Euclid
+
+    rows = torch.from_numpy(X).cuda()[None]
+    for _ in range(2):
+        # The first time it compiles.
+        torch.manual_seed(0)
+        torch.cuda.synchronize()
+        began = time.perf_counter()
+        _, centers, _ = batch_kmeans_Euclid(rows, k, max_iters=25, tol=-1.0)
+        torch.cuda.synchronize()
+        took = time.perf_counter() - began
+    return centers[0].double().cpu().numpy(), took
+
+
+def fast_codebook(X: Any, k: int) -> tuple[FloatArray, float]:
+    """Return the centres of fastkmeans with all rows, and its seconds with the transfer."""
+    from fastkmeans import FastKMeans
+
+    for _ in range(2):
+        model = FastKMeans(X.shape[1], k, niter=25, seed=0, max_points_per_centroid=None)
+        began = time.perf_counter()
+        model.train(X)
+        took = time.perf_counter() - began
+    return np.asarray(model.centroids, np.float64), took
+
+
+def plain_codebook(X: Any, k: int) -> tuple[FloatArray, float]:
+    """Return the centres of plain PyTorch from random rows, and its seconds with the transfer."""
     import torch
 
     from lab.gpu_iterations import plain_torch
 
-    chosen = torch.from_numpy(rng.choice(len(X), k, replace=False))
+    chosen = torch.from_numpy(np.random.default_rng(0).choice(len(X), k, replace=False))
     torch.cuda.synchronize()
     began = time.perf_counter()
     rows = torch.from_numpy(X).cuda()
     _, centers = plain_torch(rows, rows[chosen.cuda()], 25, rows_at_once=2**16)
     torch.cuda.synchronize()
     took = time.perf_counter() - began
-    engine = create_engine("gpu", X, None, searching=False)
-    return engine.assign(engine.frame.encode(centers.double().cpu().numpy()))[1], took
+    return centers.double().cpu().numpy(), took
+
+
+CODEBOOK_RIVALS = {
+    "flash-kmeans": flash_codebook,
+    "fastkmeans": fast_codebook,
+    "plain torch": plain_codebook,
+}
 
 
 def codebook_row(

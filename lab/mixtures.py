@@ -64,6 +64,8 @@ HALF_SEPARATED_SHARE = 0.99
 MAX_DRAWS = 1000
 # Rows that are scaled and shifted at a time, so that no second array of n × d is needed.
 ROWS_AT_ONCE = 4096
+# Of overlapping mixtures: Gaussians, and how far their means are from the origin, in deviations.
+N_OVERLAPPING, SPREAD = 1024, 0.2
 
 
 @dataclass(frozen=True)
@@ -220,3 +222,12 @@ def _check(n: int, m: int, d: int, seed: int, values: str, max_draws: int) -> No
             raise ValueError(f"{name}={value} should be >= {least}.")
     if values not in ("integer", "real"):
         raise ValueError(f"values={values!r} should be 'integer' or 'real'.")
+
+
+def overlapping_mixture(n: int, d: int) -> NDArray[np.float32]:
+    """Draw samples of 1,024 Gaussians of equal variance that overlap much, for codebooks."""
+    rng = np.random.default_rng(0)
+    means = SPREAD * rng.standard_normal((N_OVERLAPPING, d), dtype=np.float32)
+    X = rng.standard_normal((n, d), dtype=np.float32)
+    X += means[rng.integers(N_OVERLAPPING, size=n)]
+    return X
