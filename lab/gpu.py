@@ -31,8 +31,8 @@ from evomeans.engines import Engine, create_engine
 from evomeans.metrics import centroid_index
 from evomeans.search import DEEP, STRATEGIES, SearchSettings, Strategy, solve
 from evomeans.search.crossover import merging_crossover
-from lab.measure import RESULTS, parser_for
 from evomeans.typing import FloatArray
+from lab.measure import RESULTS, parser_for
 from lab.mixtures import N_SAMPLES, SETUPS, gaussian_mixture, overlapping_mixture
 
 # The paper's Tables 8 and 9 for HG-means: seconds, adjusted Rand index and centroid index.

@@ -214,8 +214,8 @@ def test_a_quick_start_of_an_abandoned_engine_has_real_centers(size, seeded) -> 
     [
         (0.0, QuickStart(40, seeded=False)),
         (0.05, QuickStart(50, seeded=False)),
-        (0.15, QuickStart(60, seeded=True)),
-        (0.5, QuickStart(208, seeded=True, greedy=True)),
+        (0.15, QuickStart(85, seeded=True)),
+        (0.5, QuickStart(263, seeded=True, greedy=True)),
         (9.0, QuickStart(500, seeded=True, greedy=True)),
     ],
 )

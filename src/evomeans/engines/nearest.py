@@ -14,9 +14,10 @@ with few features one of them computes the scores as well.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from threading import Lock
 from typing import Any, NamedTuple, TypeVar
 
@@ -28,9 +29,12 @@ from threadpoolctl import ThreadpoolController
 from evomeans.engines.frame import OVERFLOW, Frame, is_sparse, reaching
 from evomeans.typing import FloatArray, Indices
 
-# Scores of a block of samples, few enough for the cache, and samples of a block.
+# Scores of a block of samples, few enough for the cache, and samples of a block. The interpreter
+# spends a tenth of a millisecond on each block, for one thread at a time. So blocks have at least
+# this many products for each thread, where that changes no result.
 SCORES = 2**18
 FEWEST, MOST = 512, 8192
+PRODUCTS_OF_A_THREAD = 2**22
 # Up to 6 features a kernel is faster than matrix products, which take 1.5 to 1.9 times as long for
 # 8 centres in 2 features, but 0.9 times as long for 20 centres in 10 features. It labels this many
 # samples between two looks at the unclear ones.
@@ -108,9 +112,12 @@ class Scorer:
         levels = np.einsum("ij,ij->i", offsets, offsets)
         self.points = (-2.0 * offsets.T).astype(precision, order="C")
         self.levels = levels.astype(precision)
-        # Twice the error of a score, and as much again for the direct formula.
-        roundoff = 2 * (centers.shape[1] + 8) * float(np.finfo(self.precision).eps)
-        self._bounds = math.sqrt(levels.max()), roundoff, UNDERFLOW
+        # Twice the error of a score, and as much again for the direct formula, is this share of
+        # (‖x‖ + ‖c‖)² where two centres are as long. It is a half of that for each of them, and at
+        # most the whole of ‖x‖² + ‖c‖².
+        self.roundoff = 2 * (centers.shape[1] + 8) * float(np.finfo(self.precision).eps)
+        self._doubts = (self.roundoff * levels).astype(precision)
+        self._lowered = (levels - self.roundoff * levels).astype(precision)
         self._memory: dict[str, NDArray[Any]] = {}
 
     def _is_narrow(self) -> bool:
@@ -164,7 +171,7 @@ class Scorer:
         """Set the closest centres of samples with few features, or UNCLEAR."""
         from evomeans.engines.cpu.predict import label_narrow
 
-        centers = self.middle, self.points, self.levels, *self._bounds, FAR
+        centers = self.middle, self.points, self._lowered, self._doubts, self.roundoff, FAR
         columns = self._room("columns", (X.shape[1] + 1, TOGETHER))
         memory = columns[:-1], columns[-1], self._room_by_center(TOGETHER), *self._lanes()
         samples = as_kernels_read(X), *self.frame.factors(X.dtype)
@@ -198,13 +205,12 @@ class Scorer:
         if self.is_compiled:
             from evomeans.engines.cpu.predict import label_clear
 
-            given = products, self.levels, block.squares
-            label_clear(*given, *self._bounds, FAR, *self._lanes(), labels)
+            given = products, self._lowered, self._doubts, block.squares, self.roundoff
+            label_clear(*given, FAR, *self._lanes(), labels)
         else:
-            longest, roundoff, underflow = self._bounds
-            scores = products[:, :n_samples] + self.levels[:, None]
-            margins = roundoff * (np.sqrt(block.squares) + longest) ** 2 + underflow
-            close = scores <= scores.min(axis=0) + margins
+            scores = products[:, :n_samples] + self._lowered[:, None]
+            highest = (scores + 2 * self._doubts[:, None]).min(axis=0)
+            close = scores <= highest + (2 * self.roundoff * block.squares + UNDERFLOW)
             labels[:] = np.where(close.sum(axis=0) == 1, close.argmax(axis=0), UNCLEAR)
         unclear = np.flatnonzero(labels == UNCLEAR)
         if len(unclear):
@@ -212,8 +218,9 @@ class Scorer:
             from evomeans.engines.cpu.predict import choose
 
             rows, chosen = self._kernel_rows(self._rows(block, unclear)), labels[unclear]
-            scores = np.ascontiguousarray(products[:, unclear].T + self.levels)
-            choose(rows, scores, block.squares[unclear], *self._bounds, self.centers, chosen)
+            scores = np.ascontiguousarray(products[:, unclear].T + self._lowered)
+            given = rows, scores, self._doubts, block.squares[unclear], self.roundoff
+            choose(*given, self.centers, chosen)
             labels[unclear] = chosen
         return labels
 
@@ -341,7 +348,7 @@ def labels(X: Any, centers: FloatArray, frame: Frame, n_threads: int = 1) -> NDA
             answers(X, find, scorer, unclear[first : first + scorer.block_size])
         return []
 
-    for_blocks(X, partial(scorer_for, X, centers, frame), n_threads, find_all, most=MOST_LABELLED)
+    for_blocks(X, partial(scorer_for, X, centers, frame), n_threads, find_all, centers.size)
     return result
 
 
@@ -358,7 +365,8 @@ def squares(
         found = scorer.squares_to(block, labels[block.places])
         result[block.places] = np.ldexp(found, 2 * (frame.exponent - scorer.frame.exponent))
 
-    for_blocks(X, partial(scorer_for, X, centers, frame), n_threads, partial(answers, X, square))
+    make_scorer = partial(scorer_for, X, centers, frame)
+    for_blocks(X, make_scorer, n_threads, partial(answers, X, square), centers.shape[1])
     return result
 
 
@@ -403,14 +411,21 @@ def for_blocks(
     make_scorer: Callable[[], Scorer],
     n_threads: int,
     answer: Callable[[Scorer, slice], list[Answer]],
-    most: int = 0,
+    products: int = 0,
 ) -> list[Answer]:
-    """Answer a question about all samples, block by block; a narrow one may have ``most``."""
+    """Answer a question about all samples, block by block.
+
+    ``products`` are those of a sample that it takes, if answers do not depend on the blocks.
+    """
     n_samples, scorer = X.shape[0], make_scorer()
     if n_samples <= scorer.block_size:
         with one_blas_thread:
             return answer(scorer, slice(0, n_samples))
-    size = max(scorer.block_size, most if scorer.is_narrow else 0)
+    size = scorer.block_size
+    if products and scorer.is_narrow:
+        size = MOST_LABELLED
+    elif products:
+        size = max(size, min(n_threads * PRODUCTS_OF_A_THREAD // products, MOST))
     # Every thread gets something to do.
     size = min(size, max(scorer.block_size, -(-n_samples // n_threads)))
     places = [slice(first, min(first + size, n_samples)) for first in range(0, n_samples, size)]
@@ -424,8 +439,19 @@ def for_blocks(
     if n_threads == 1:
         with one_blas_thread:
             return work(0)
-    with one_blas_thread, ThreadPoolExecutor(n_threads) as pool:
-        return [one for part in pool.map(work, range(n_threads)) for one in part]
+    with one_blas_thread:
+        return [one for part in threads_for(n_threads).map(work, range(n_threads)) for one in part]
+
+
+@cache
+def threads_for(n_threads: int) -> ThreadPoolExecutor:
+    """Return threads that stay: to start sixteen of them takes longer than many an answer."""
+    return ThreadPoolExecutor(n_threads, "evomeans answers")
+
+
+if hasattr(os, "register_at_fork"):
+    # The threads of a process do not exist in its children.
+    os.register_at_fork(after_in_child=threads_for.cache_clear)
 
 
 class OneBlasThread:

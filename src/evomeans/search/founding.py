@@ -22,7 +22,7 @@ MEAN_OF = 4
 # What a quick start takes, in looks at its samples: K-means alone, K-means after k-means++, and how
 # much longer than a look each candidate of greedy k-means++ takes. And how many samples it has for
 # each centre, at least, at least for greedy k-means++, and at most.
-LOOKS, LOOKS_SEEDED, LOOKS_OF_A_CANDIDATE = 4, 10, 1.4
+LOOKS, LOOKS_SEEDED, LOOKS_OF_A_CANDIDATE = 4, 7, 0.9
 FEWEST_PER_CENTER, FEWEST_IF_GREEDY, MOST_PER_CENTER = 4, 8, 50
 # To project samples onto leading directions, to put them into order there and to average the
 # clusters in all features takes as long as so many products for each sample.
@@ -31,7 +31,7 @@ TO_PROJECT = 100_000
 # of the leading directions instead. With few features other things take longer.
 TO_ORDER, MANY_FEATURES, LEADING, FEW_FEATURES = 5_000, 128, 32, 32
 # To assign all samples and to average the clusters, in looks.
-A_STEP = 1.4
+A_STEP = 1.1
 # With few features, a look takes longer than its products; K-means after k-means++ so many looks.
 LOOKS_PROJECTED = 8
 # The share of the samples that are enough for K-means in more directions than the fewest.

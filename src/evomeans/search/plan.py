@@ -36,6 +36,10 @@ FIRST_SHARE = 2.0
 # there are as few founders as where clusters are noisy, and that where they are the first solution
 # with swaps is the second one. And how many founders there are then with thousands of clusters.
 LONG_FOUNDER, FEWEST_FOUNDERS = 2**29, 3
+# Samples per cluster from which on K-means has momentum where a founder takes long: it ends lower,
+# after a third of the iterations where clusters overlap. With fewer samples, bounds avoid so many
+# comparisons that more iterations without momentum are faster.
+MANY_IF_LONG = 200
 # Of more centres than this, some of them tell the spacing.
 MOST_CENTERS = 1024
 # A larger spacing says no more.
@@ -147,9 +151,10 @@ def plan(settings: SearchSettings, facts: Facts, n_clusters: int, spacing: float
     can_swap = Ability.SWAPS in abilities and spacing > 0.0
     is_noisy = can_swap and spacing <= strategy.noisy_up_to
     takes_long = founders_take_long(settings, facts, n_clusters)
-    has_fewest = takes_long and n_clusters > MOST_MATCHED_EXACTLY
+    has_fewest = takes_long and facts.batch == 1 and n_clusters > MOST_MATCHED_EXACTLY
     moves = Ability.SINGLE_MOVES in abilities and size <= strategy.moves_up_to and not is_noisy
     is_slow = per_cluster >= strategy.momentum_from or size <= strategy.momentum_up_to
+    is_slow |= takes_long and per_cluster >= MANY_IF_LONG
     swaps = strategy.swaps * n_clusters if can_swap else 0.0
     # Whether a centre on a sample would attract hardly any others.
     is_lonely = facts.n_features >= NOISY_FEATURES and 0.0 < spacing < strategy.divides_below
@@ -225,7 +230,7 @@ def rules_for(
     takes_long = founders_take_long(settings, facts, n_clusters)
     if is_noisy and facts.batch == 1:
         n_founders = few
-    elif (takes_long or facts.has_small_rounds) and strategy.noisy_up_to > 0.0:
+    elif takes_long:
         n_founders = min(n_founders, max(few, facts.round_size))
         sizes = min(sizes[0], n_founders), min(sizes[1], 2 * n_founders)
     if takes_long and n_clusters > MOST_MATCHED_EXACTLY:
@@ -242,9 +247,12 @@ def rules_for(
 
 def founders_take_long(settings: SearchSettings, facts: Facts, n_clusters: int) -> bool:
     """Whether there is time for a few founders only; not if they come from a search on a sample."""
-    if not facts.takes_long(n_clusters) or settings.strategy.noisy_up_to == 0.0:
+    if settings.strategy.noisy_up_to == 0.0:
         return False
-    return not level_sizes(settings, facts.n_samples, n_clusters)
+    if facts.has_small_rounds:
+        return True
+    is_sampled = bool(level_sizes(settings, facts.n_samples, n_clusters))
+    return facts.takes_long(n_clusters) and not is_sampled
 
 
 def most_swaps(strategy: Strategy, n_clusters: int) -> int:

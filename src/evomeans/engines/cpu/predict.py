@@ -12,7 +12,7 @@ from evomeans.compiled.ready import Call
 from evomeans.engines.cpu.layout import Rows, SparseRows, remember_center, squared_distance
 from evomeans.engines.cpu.samples import encode_samples, frame_for
 from evomeans.engines.frame import is_sparse
-from evomeans.engines.nearest import NARROW, TOGETHER, UNCLEAR
+from evomeans.engines.nearest import NARROW, TOGETHER, UNCLEAR, UNDERFLOW
 from evomeans.typing import FloatArray
 
 
@@ -41,11 +41,10 @@ def set_offsets(
 @jit
 def label_clear(
     products: NDArray[Any],
-    levels: NDArray[Any],
+    lowered: NDArray[Any],
+    doubts: NDArray[Any],
     squares: NDArray[Any],
-    longest: float,
     roundoff: float,
-    underflow: float,
     far: float,
     nothing: NDArray[Any],
     best: NDArray[Any],
@@ -56,8 +55,8 @@ def label_clear(
     """Set the labels of samples to the closest centres, or to UNCLEAR.
 
     * ``products`` (k, ≥ m): −2x·c; a multiple of TOGETHER columns, of which the first m count.
-    * ``levels`` (k,): ‖c‖² of the centres.
-    * ``squares``, ``longest``, ``roundoff`` and ``underflow``: as in :func:`choose`.
+    * ``lowered`` (k,): ‖c‖² of the centres less their ``doubts``.
+    * ``doubts``, ``squares`` and ``roundoff``: as in :func:`choose`.
     * ``far``: samples with a squared norm above this are UNCLEAR.
     * ``nothing``, ``best``, ``second`` and ``closest`` (TOGETHER,): working memory. Of rows of one
       array, the compiler could not tell that they do not overlap, and would not vectorise the
@@ -70,16 +69,17 @@ def label_clear(
         last = first + TOGETHER
         for j in range(0, k - 1, 2):
             one, other = products[j, first:last], products[j + 1, first:last]
-            keep_two(one, other, levels[j], levels[j + 1], j, best, second, closest)
+            keep_two(one, other, lowered[j], lowered[j + 1], j, best, second, closest)
         if k % 2 == 1:
             one = products[k - 1, first:last]
-            keep_two(one, nothing, levels[k - 1], levels[0], k - 1, best, second, closest)
+            keep_two(one, nothing, lowered[k - 1], lowered[0], k - 1, best, second, closest)
         for i in range(min(TOGETHER, n_samples - first)):
-            extent = np.sqrt(squares[first + i]) + longest
-            limit = best[i] + (roundoff * extent * extent + underflow)
+            label = np.int32(closest[i])
+            doubt = doubts[label] + roundoff * squares[first + i]
+            limit = best[i] + (2 * doubt + UNDERFLOW)
             # Not the other way round: what has overflowed is not a number.
             is_clear = second[i] > limit and squares[first + i] <= far
-            labels[first + i] = np.int32(closest[i]) if is_clear else UNCLEAR
+            labels[first + i] = label if is_clear else UNCLEAR
 
 
 @jit(fastmath=REORDER)
@@ -89,10 +89,9 @@ def label_narrow(
     shift: NDArray[Any],
     middle: NDArray[Any],
     points: NDArray[Any],
-    levels: NDArray[Any],
-    longest: float,
+    lowered: NDArray[Any],
+    doubts: NDArray[Any],
     roundoff: float,
-    underflow: float,
     far: float,
     columns: NDArray[Any],
     squares: NDArray[Any],
@@ -127,11 +126,10 @@ def label_narrow(
             multiply(columns, points, j, products[j])
         label_clear(
             products,
-            levels,
+            lowered,
+            doubts,
             squares,
-            longest,
             roundoff,
-            underflow,
             far,
             nothing,
             best,
@@ -229,27 +227,26 @@ def set_squared_distances(
 def choose(
     rows: Rows | SparseRows,
     scores: NDArray[Any],
+    doubts: NDArray[Any],
     squares: NDArray[Any],
-    longest: float,
     roundoff: float,
-    underflow: float,
     centers: FloatArray,
     labels: NDArray[np.int32],
 ) -> None:
     """Set the labels of samples to the closest centres; the lowest index wins a tie.
 
-    With ``scores`` (m, k), ‖c‖² − 2x·c, and ``squares`` (m,), ‖x‖², a centre is not the closest if
-    its score exceeds the lowest one by more than roundoff · (‖x‖ + longest)² + underflow.
+    With ``scores`` (m, k), ‖c‖² − 2x·c less the ``doubts`` (k,) of the centres, and ``squares``
+    (m,), ‖x‖², a centre is not the closest if its score exceeds that of another one by more than
+    twice the doubt of the other and roundoff · ‖x‖².
     """
     k = centers.shape[0]
     for j in range(k):
         remember_center(rows, centers, j)
     for i in range(labels.shape[0]):
-        extent = np.sqrt(squares[i]) + longest
-        best = scores[i, 0]
+        highest = np.inf
         for j in range(k):
-            best = min(best, scores[i, j])
-        limit = best + (roundoff * extent * extent + underflow)
+            highest = min(highest, scores[i, j] + 2 * doubts[j])
+        limit = highest + (2 * roundoff * squares[i] + UNDERFLOW)
         closest = np.inf
         for j in range(k):
             if scores[i, j] <= limit:
@@ -264,15 +261,15 @@ def kernel_calls_for(X: Any, *, only_ties: bool = False) -> list[Call]:
     one, grid, labels = np.zeros(1), np.zeros((1, 1)), np.zeros(1, np.int32)
     if is_sparse(X):
         rows = encode_samples(X[:1], None, frame_for(X[:1], None), in_order=False).rows
-        ties = Call(choose, (rows, grid, one, 0.0, 0.0, 0.0, grid, labels), 0.6)
-        clear = Call(label_clear, (grid, one, one, 0.0, 0.0, 0.0, 0.0, *[one] * 4, labels), 0.4)
+        ties = Call(choose, (rows, grid, one, one, 0.0, grid, labels), 0.6)
+        clear = Call(label_clear, (grid, one, one, one, 0.0, 0.0, *[one] * 4, labels), 0.4)
         return [ties] if only_ties else [ties, clear]
     samples, sample = np.zeros((1, 1), X.dtype), np.zeros(1, X.dtype)
-    encoded, bounds = (samples, X.dtype.type(1.0), sample), (0.0, 0.0, 0.0)
-    ties = Call(choose, (samples, samples, sample, *bounds, grid, labels), 0.4)
+    encoded = samples, X.dtype.type(1.0), sample
+    ties = Call(choose, (samples, samples, sample, sample, 0.0, grid, labels), 0.4)
     if only_ties:
         return [ties]
-    narrow = *encoded, sample, samples, sample, *bounds, 0.0, samples, sample, samples
+    narrow = *encoded, sample, samples, sample, sample, 0.0, 0.0, samples, sample, samples
     return [
         ties,
         *(
@@ -280,6 +277,6 @@ def kernel_calls_for(X: Any, *, only_ties: bool = False) -> list[Call]:
             for memory in {X.dtype: (sample, samples, sample), one.dtype: (one, grid, one)}.values()
         ),
         *([Call(label_narrow, (*narrow, *[sample] * 4, labels), 0.8)] * (X.shape[1] <= NARROW)),
-        Call(label_clear, (samples, sample, sample, *bounds, 0.0, *[sample] * 4, labels), 0.4),
+        Call(label_clear, (samples, *[sample] * 3, 0.0, 0.0, *[sample] * 4, labels), 0.4),
         Call(set_squared_distances, (*encoded, grid, labels, one), 0.3),
     ]
