@@ -276,8 +276,8 @@ def test_a_start_in_leading_directions_keeps_samples_for_clusters_without_member
     ("looks", "expected"),
     [
         (25.0, QuickStart(3000, True, True, 64)),
-        (9.0, QuickStart(1074, True, True, 64)),
-        (8.0, QuickStart(1417, True, True, 32)),
+        (9.0, QuickStart(1315, True, True, 64)),
+        (8.0, QuickStart(1735, True, True, 32)),
         (7.0, QuickStart(1500, True, True)),
     ],
 )

@@ -35,7 +35,7 @@ PLACING, HURRYING = 0.3, 0.6
 QUICK, A_START = 0.45, 2.0
 # How many looks have to be left after a quick seeding for K-means on all samples to gain more than
 # quick steps: it has to put them into order first.
-LOOKS_OF_K_MEANS = 1.0
+LOOKS_OF_K_MEANS = 8.0
 LEAST_SHARE_OF_TIME, LEAST_SECONDS = 0.1, 0.03
 
 

@@ -68,6 +68,9 @@ WORK_PER_SAMPLE = 64
 WORTH_A_CALL = 2_500_000
 # Below this much, an offspring takes less time than handing it to another thread and back.
 WORTH_A_WORKER = 50_000
+# From this much on for each of them, several threads make one solution: the first offspring come
+# sooner, for they have to wait for whole founders. More threads than this are better off alone.
+WORTH_A_TEAM, MOST_IN_A_TEAM = 2**32, 8
 
 # Bytes of the bounds of a solution from which on they are compared with the memory that is free.
 WORTH_ASKING = 2**27
@@ -573,5 +576,6 @@ def share_threads(n_jobs: int, most: int, work: int) -> tuple[int, int]:
     """
     if work < WORTH_A_WORKER:
         return 1, n_jobs
-    n_workers = min(n_jobs, most)
+    n_threads = min(n_jobs, MOST_IN_A_TEAM, max(1, work // WORTH_A_TEAM))
+    n_workers = min(n_jobs // n_threads, most)
     return n_workers, n_jobs // n_workers
