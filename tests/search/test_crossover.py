@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.cluster import KMeans
 
-from evomeans.engines.base import BaseEngine
+from evomeans.engines.base import PlainKMeans
 from evomeans.engines.reference import ReferenceEngine
 from evomeans.kernels import matching
 from evomeans.metrics import centroid_index
@@ -54,7 +54,7 @@ def parents(draw, max_k: int = 6):
 
 
 # Merges like most engines, and does nothing else.
-MERGING = BaseEngine()
+MERGING = ScriptedEngine([])
 both_costs = pytest.mark.parametrize("squared", [False, True], ids=["distance", "squares"])
 
 
@@ -376,6 +376,7 @@ class KMeansOnly(ReferenceEngine):
     """An engine that can do no more than K-means, as those of large data."""
 
     abilities = frozenset()
+    seeds_among = PlainKMeans.seeds_among
 
 
 @given(

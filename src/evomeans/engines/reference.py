@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from evomeans.engines.base import BaseEngine, DrawnCenters
+from evomeans.engines.base import DrawnCenters
 from evomeans.engines.course import AbandonRule, Momentum
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import Ability, Handle, Order, Refinement
@@ -36,7 +36,7 @@ from evomeans.engines.sampling import Drawing, roulette
 from evomeans.typing import Flags, FloatArray
 
 
-class ReferenceEngine(DrawnCenters, BaseEngine):
+class ReferenceEngine(DrawnCenters):
     """Dense samples, brute force, one thread."""
 
     batch = 1

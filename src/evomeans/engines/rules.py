@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.typing import FloatArray, Labels
+
 GOLDEN_RATIO = 0.6180339887498949
 
 # From this many rows on, the CPU engine puts dense samples into buckets first.
@@ -67,3 +69,9 @@ def sits_on_centers(squares: NDArray[np.float64], norms: NDArray[np.float64]) ->
     * ``norms`` (n,): their own squared lengths.
     """
     return bool(np.all(squares <= SQUARED_ROUNDING * norms))
+
+
+def total_weights(labels: Labels, weights: FloatArray | None, n_clusters: int) -> FloatArray:
+    """Return the total weight of the samples of each cluster; those labelled −1 are in none."""
+    totals = np.bincount(labels + 1, weights, n_clusters + 1)
+    return totals[1:].astype(np.float64)

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines import Engine, Order, create_engine, is_dask
-from evomeans.engines.base import total_weights
 from evomeans.engines.frame import FARTHEST_CENTER, Frame, check_resolution, is_sparse, reaching
 from evomeans.engines.reference import ReferenceEngine
+from evomeans.engines.rules import total_weights
 from evomeans.estimators.parameters import Surroundings
 from evomeans.search import History, Individual, SearchResult, SearchSettings, StopReason, Strategy
 from evomeans.search.search import Weighed

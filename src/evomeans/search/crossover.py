@@ -15,17 +15,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines.protocol import (
-    Abandonable,
-    Abandoned,
-    Ability,
-    Engine,
-    Order,
-    Way,
-)
+from evomeans.engines.protocol import Abandoned, Ability, Engine, Order, Way
 from evomeans.engines.workers import side_by_side
 from evomeans.search.population import Individual
-from evomeans.typing import FloatArray, Integers
+from evomeans.typing import FloatArray
 
 # Of a division: the centre that is given up is the most crowded one of this share of all; so many
 # samples are drawn, and the cluster of the one that is farthest from its centre is divided; and how
@@ -80,14 +73,9 @@ class Breeding:
         """A source of its own, so that it does not matter in which order offspring are made."""
         return np.random.default_rng(int(self.quantile * 2.0**53))
 
-    @property
-    def stop(self) -> Integers | None:
-        """Flag that ends long kernels; None if the engine cannot be abandoned."""
-        return self.engine.stop if isinstance(self.engine, Abandonable) else None
-
     def check_stop(self) -> None:
         """Raise :class:`~evomeans.engines.protocol.Abandoned` if a kernel was ended."""
-        if self.stop is not None and self.stop[0]:
+        if self.engine.stop[0]:
             raise Abandoned
 
 
@@ -153,7 +141,7 @@ def _matched(first: Individual, second: Individual, breeding: Breeding, *, squar
     from evomeans.kernels.matching import MatchingArrays, cross
 
     child, is_second = np.empty_like(first.centers), np.empty(1, np.bool_)
-    arrays = MatchingArrays.allocate(len(child), breeding.stop)
+    arrays = MatchingArrays.allocate(len(child), breeding.engine.stop)
     cross(first.centers, second.centers, breeding.coins, child, squared, arrays, is_second)
     breeding.check_stop()
     return Child(child, second if is_second[0] else first)
@@ -205,7 +193,8 @@ def merging_crossover(first: Individual, second: Individual, breeding: Breeding)
     k = len(first.centers)
     both = np.concatenate([first.centers, second.centers])
     weights = np.concatenate([first.cluster_weights, second.cluster_weights])
-    merged, _, origins = breeding.engine.merge(both, weights, k, breeding.stop)
+    engine = breeding.engine
+    merged, _, origins = engine.merge(both, weights, k, engine.stop)
     breeding.check_stop()
     places = np.empty(k, dtype=np.intp)
     own = origins < k
