@@ -95,11 +95,6 @@ def test_a_strategy_that_could_not_end_is_refused(changes) -> None:
         Strategy("endless", **changes)
 
 
-def test_every_parameter_but_the_name_belongs_to_one_subject() -> None:
-    names = [one.name for subject in Strategy.__mro__[1:-1] for one in fields(subject)]
-    assert sorted([*names, "name"]) == sorted(one.name for one in fields(Strategy))
-
-
 @pytest.mark.parametrize("name", [one.name for one in fields(Strategy)])
 def test_a_checkpoint_tells_strategies_apart_by_every_parameter(name) -> None:
     """Those of the same name too, if they are not built in."""
