@@ -19,7 +19,6 @@ from evomeans.search.levels import (
     FEWEST_CARRIED,
     LEAST_ROUNDS,
     WorkLimit,
-    best_solutions,
     draw_samples,
     level_sizes,
     refined_on,
@@ -130,17 +129,6 @@ def test_larger_samples_keep_the_better_half() -> None:
     inertias = [sample.assign(centers)[1] for centers in refined]
     assert inertias == sorted(inertias)
     assert len(refined_on(sample, starts[:5])) == FEWEST_CARRIED
-
-
-def test_the_best_solutions_are_no_clones() -> None:
-    X, _ = blobs(300, 4)
-    engine = create_engine("reference", X, None)
-    found = solve(engine, 4, SearchSettings(4, 8, max_offspring=30), np.random.default_rng(0))
-    chosen = best_solutions((*found.population, *found.population), 100)
-    inertias = [engine.assign(centers)[1] for centers in chosen]
-    assert np.all(np.diff(inertias) > 0.0)
-    assert inertias[0] == pytest.approx(found.best.inertia, rel=1e-12)
-    assert len(best_solutions(found.population, 1)) == 1
 
 
 @pytest.mark.parametrize("n_features", [1, 3])

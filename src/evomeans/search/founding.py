@@ -49,10 +49,6 @@ class Founding(Protocol):
     def name(self) -> str:
         """Name of the founding in the records."""
 
-    @property
-    def needs(self) -> frozenset[Ability]:
-        """Abilities that the engine must have."""
-
     def draw(self, n_samples: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:
         """Draw the random numbers of one founder."""
 
@@ -65,7 +61,6 @@ class RandomSamples:
     """k distinct samples, drawn by their weight (section 3.1 of the paper)."""
 
     name: ClassVar[str] = "random samples"
-    needs: ClassVar[frozenset[Ability]] = frozenset()
 
     def draw(self, n_samples: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:
         """Draw distinct slots of equal weight: distinct samples, unless one fills two slots."""
@@ -88,7 +83,6 @@ class RandomMeans:
     """
 
     name: ClassVar[str] = "random means"
-    needs: ClassVar[frozenset[Ability]] = frozenset()
 
     def draw(self, n_samples: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:
         """Draw samples, not necessarily different ones."""
@@ -116,7 +110,6 @@ class KMeansPlusPlus:
 
     greedy: bool = False
     name: ClassVar[str] = "k-means++"
-    needs: ClassVar[frozenset[Ability]] = frozenset()
 
     def n_trials(self, n_clusters: int) -> int:
         """Return how many candidates each centre has: as many as in scikit-learn."""
@@ -149,7 +142,6 @@ class MergedStarts:
     """
 
     name: ClassVar[str] = "merged starts"
-    needs: ClassVar[frozenset[Ability]] = frozenset()
 
     def draw(self, n_samples: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:
         """Draw two sets of distinct samples."""
@@ -197,7 +189,6 @@ class QuickStart:
     n_directions: int = 0
     averages: bool = False
     name: ClassVar[str] = "quick start"
-    needs: ClassVar[frozenset[Ability]] = frozenset()
 
     def draw(self, n_samples: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:
         """Draw distinct slots of equal weight, and a number for each candidate of k-means++."""

@@ -17,11 +17,10 @@ from functools import partial
 
 import numpy as np
 
-from evomeans.engines.protocol import KMEANS, Abandoned, Engine, LocalSearch, Order
+from evomeans.engines.protocol import Abandoned, Ability, Engine, LocalSearch, Order
 from evomeans.engines.sampling import Drawing
 from evomeans.engines.workers import watched
 from evomeans.search.history import OffspringRecord, SearchObserver
-from evomeans.search.population import CLONE_TOLERANCE, Individual
 from evomeans.search.settings import SearchSettings
 from evomeans.typing import FloatArray
 
@@ -159,7 +158,6 @@ class WorkLimit(SearchObserver):
 def refined_on(
     sample: Engine,
     solutions: Sequence[FloatArray],
-    local_search: LocalSearch = KMEANS,
     is_over: Callable[[], bool] = lambda: False,
 ) -> list[FloatArray]:
     """Return the better half of solutions of a smaller sample after K-means on a larger one.
@@ -171,6 +169,7 @@ def refined_on(
     if is_over():
         return list(solutions)
     solutions = solutions[: max(FEWEST_CARRIED, len(solutions) // 2)]
+    local_search = LocalSearch(momentum=Ability.MOMENTUM in sample.abilities)
     starts = [Order(centers, local_search=local_search) for centers in solutions]
     refined = watched(sample, lambda: sample.refine(starts), is_over)
     if not all(one.is_complete for one in refined):
@@ -218,12 +217,3 @@ def wait_of_sampled(settings: SearchSettings, n_clusters: int, n_samples: int) -
     """
     share = min(1.0, CHEAP_ROWS / n_samples)
     return round(LONGER * share * settings.longest_wait(n_clusters))
-
-
-def best_solutions(population: tuple[Individual, ...], count: int) -> list[FloatArray]:
-    """Return the centres of the best members of a population, no two of them clones."""
-    chosen: list[Individual] = []
-    for member in sorted(population, key=lambda one: one.inertia):
-        if not chosen or member.inertia > chosen[-1].inertia * (1.0 + CLONE_TOLERANCE):
-            chosen.append(member)
-    return [member.centers for member in chosen[:count]]

@@ -159,7 +159,7 @@ def plan(settings: SearchSettings, facts: Facts, n_clusters: int, spacing: float
     if is_noisy:
         # There it takes the place of a founder, with as many swaps, if these take long.
         first_swaps = strategy.noisy_swaps * n_clusters if facts.takes_long(n_clusters) else 0.0
-    founding = tuple(one for one in strategy.founding if one.needs <= abilities)
+    founding = strategy.founding
     crossovers = tuple(
         one
         for one in strategy.crossovers
@@ -203,11 +203,6 @@ def plan(settings: SearchSettings, facts: Facts, n_clusters: int, spacing: float
                 f"clusters is {size:.3g}. Add one that needs nothing."
             )
     return planned
-
-
-def local_search_between_levels(abilities: frozenset[Ability]) -> LocalSearch:
-    """Return how solutions of a sample are refined on a larger one."""
-    return LocalSearch(momentum=Ability.MOMENTUM in abilities)
 
 
 def rules_for(
@@ -261,7 +256,6 @@ def needed_abilities(strategy: Strategy) -> frozenset[Ability]:
         Ability.SWAPS: strategy.swaps > 0.0,
     }
     needed = {ability for ability, is_wanted in wanted.items() if is_wanted}
-    needed |= frozenset().union(*(one.needs for one in strategy.founding))
     needed |= frozenset().union(*(one.needs for one in strategy.crossovers))
     return frozenset(needed)
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -37,10 +37,6 @@ from evomeans.typing import FloatArray
 
 # Founders that are in the making at the same time.
 MOST_FOUNDERS = 64
-
-
-Waiting = Callable[[], list[Order]]
-"""Returns what belongs in ``SearchState.waiting``; only those who store it ask."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +75,8 @@ class SearchState:
     # from a search on a sample.
     given: list[FloatArray]
     bounds: Bounds = field(metadata=NOT_STORED)
-    ask_waiting: Waiting = field(default=list, metadata=NOT_STORED)
+    # Returns what belongs in ``waiting``; only those who store it ask.
+    ask_waiting: Callable[[], list[Order]] = field(default=list, metadata=NOT_STORED)
     n_sampled: int = 0
     # Those that have found what they can, independently of each other and of the present one. They
     # are frozen.
@@ -178,16 +175,9 @@ class SearchState:
         self.population = settled.successor()
 
 
-class Weighed(NamedTuple):
-    """Centres, total weights of the samples that are closest to them, and the inertia."""
-
-    centers: FloatArray
-    weights: FloatArray
-    inertia: float
-
-
-Weigh = Callable[[FloatArray], Weighed]
-"""Weighs the centres of a refinement that was stopped."""
+Weigh = Callable[[FloatArray], tuple[FloatArray, FloatArray, float]]
+"""Returns the centres of a refinement that was stopped, as they are after it, the total weights of
+the samples that are closest to them, and the inertia."""
 
 
 @dataclass(eq=False)
@@ -423,19 +413,17 @@ class Search:
         is_settled = state.population.is_settled
         n_agreeing, has_found_again = state.agreement(is_settled)
         self.has_ended = is_settled or has_found_again
-        n_solutions = len(state.history)
-        n_made = n_solutions + state.n_given_up
         progress = Progress(
             offspring=state.n_offspring,
             is_settled=is_settled,
             n_agreeing=n_agreeing,
             seconds=state.seconds,
             best=state.best.inertia,
-            solutions=n_solutions,
+            solutions=len(state.history),
             is_exhausted=state.population.is_exhausted,
             reserve=timing.reserve,
             certainty=self.certainty() if self.has_ended else 0.0,
-            work=work(n_made, facts.n_samples, facts.n_features, self.n_clusters),
+            work=work(state.n_made, facts.n_samples, facts.n_features, self.n_clusters),
         )
         reason = reason_to_stop(progress, self.settings)
         return None if in_round and reason is StopReason.MAX_TIME else reason
