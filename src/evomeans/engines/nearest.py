@@ -75,16 +75,6 @@ def block_size(n_clusters: int, n_features: int) -> int:
     return int(np.clip(SCORES // max(n_clusters, n_features), FEWEST, MOST))
 
 
-def scorer_for(X: Any, centers: FloatArray, frame: Frame, precision: Any = None) -> Scorer:
-    """Return what compares samples such as ``X`` with the centres, by default in their precision.
-
-    Sparse samples are always compared in double precision.
-    """
-    if is_sparse(X):
-        return SparseScorer(centers, frame, np.float64)
-    return Scorer(centers, frame, X.dtype if precision is None else precision)
-
-
 class Scorer:
     """Compares blocks of dense samples with the centres.
 
@@ -96,12 +86,13 @@ class Scorer:
     """
 
     is_compiled = False
+    most_narrow = NARROW
 
     def __init__(self, centers: FloatArray, frame: Frame, precision: Any) -> None:
         self.centers = centers
         self.frame = frame
         self.precision = np.dtype(precision)
-        self.is_narrow = self._is_narrow()
+        self.is_narrow = centers.shape[1] <= self.most_narrow
         self.block_size = block_size(*centers.shape)
         self.middle = self._middle().astype(precision)
         offsets = centers - self.middle
@@ -112,9 +103,6 @@ class Scorer:
         roundoff = 2 * (centers.shape[1] + 8) * float(np.finfo(self.precision).eps)
         self._bounds = math.sqrt(levels.max()), roundoff, UNDERFLOW
         self._memory: dict[str, NDArray[Any]] = {}
-
-    def _is_narrow(self) -> bool:
-        return bool(self.centers.shape[1] <= NARROW)
 
     def _middle(self) -> FloatArray:
         # A few centres far away do not move a median, and some tell as much as thousands.
@@ -235,7 +223,7 @@ class Scorer:
 
     def squares_to(self, block: Block, labels: NDArray[np.int32]) -> FloatArray:
         """Return the squared distances of all samples of a block to their centres."""
-        if not self.is_compiled:
+        if is_sparse(block.samples) or not self.is_compiled:
             return self.squared_distances(block, np.arange(len(labels)), labels)
         from evomeans.engines.cpu.predict import set_squared_distances
 
@@ -258,8 +246,7 @@ def as_kernels_read(X: NDArray[Any]) -> NDArray[Any]:
 class SparseScorer(Scorer):
     """Compares blocks of CSR matrices with the centres; the frame has no shift."""
 
-    def _is_narrow(self) -> bool:
-        return False
+    most_narrow = 0
 
     def _middle(self) -> FloatArray:
         return np.zeros(self.centers.shape[1])
@@ -294,10 +281,6 @@ class SparseScorer(Scorer):
 
     def _rows(self, block: Block, i: Indices) -> Any:
         return block.samples[i]
-
-    def squares_to(self, block: Block, labels: NDArray[np.int32]) -> FloatArray:
-        """Return the squared distances of all samples of a block to their centres."""
-        return self.squared_distances(block, np.arange(len(labels)), labels)
 
     def squared_distances(self, block: Block, i: Indices, j: NDArray[Any]) -> FloatArray:
         """Return ‖rows[i] − centers[j]‖² for pairs, by the direct formula where digits cancel."""
@@ -341,7 +324,7 @@ def labels(X: Any, centers: FloatArray, frame: Frame, n_threads: int = 1) -> NDA
             answers(X, find, scorer, unclear[first : first + scorer.block_size])
         return []
 
-    for_blocks(X, partial(scorer_for, X, centers, frame), n_threads, find_all, most=MOST_LABELLED)
+    for_blocks(X, centers, frame, n_threads, find_all, most=MOST_LABELLED)
     return result
 
 
@@ -358,7 +341,7 @@ def squares(
         found = scorer.squares_to(block, labels[block.places])
         result[block.places] = np.ldexp(found, 2 * (frame.exponent - scorer.frame.exponent))
 
-    for_blocks(X, partial(scorer_for, X, centers, frame), n_threads, partial(answers, X, square))
+    for_blocks(X, centers, frame, n_threads, partial(answers, X, square))
     return result
 
 
@@ -372,8 +355,7 @@ def distances(X: Any, centers: FloatArray, frame: Frame, n_threads: int = 1) -> 
     def measure(scorer: Scorer, block: Block) -> None:
         result[block.places] = scorer.distances(block)
 
-    make_scorer = partial(scorer_for, X, centers, frame, np.float64)
-    for_blocks(X, make_scorer, n_threads, partial(answers, X, measure))
+    for_blocks(X, centers, frame, n_threads, partial(answers, X, measure), precision=np.float64)
     return result
 
 
@@ -391,8 +373,7 @@ def inertia(
         return scorer.frame.inertia_in_data_units(float(total))
 
     try:
-        make_scorer = partial(scorer_for, X, centers, frame)
-        costs: list[float] = for_blocks(X, make_scorer, n_threads, partial(answers, X, cost))
+        costs: list[float] = for_blocks(X, centers, frame, n_threads, partial(answers, X, cost))
         return math.fsum(costs)
     except OverflowError:
         raise ValueError(f"The squared distances of X are too large; {OVERFLOW}") from None
@@ -400,12 +381,21 @@ def inertia(
 
 def for_blocks(
     X: Any,
-    make_scorer: Callable[[], Scorer],
+    centers: FloatArray,
+    frame: Frame,
     n_threads: int,
     answer: Callable[[Scorer, slice], list[Answer]],
+    *,
+    precision: Any = None,
     most: int = 0,
 ) -> list[Answer]:
-    """Answer a question about all samples, block by block; a narrow one may have ``most``."""
+    """Answer a question about all samples, block by block; a narrow one may have ``most``.
+
+    Scores have the ``precision`` of the samples by default, and are double for sparse ones.
+    """
+    kind: type[Scorer] = SparseScorer if is_sparse(X) else Scorer
+    own = np.float64 if is_sparse(X) else X.dtype
+    make_scorer = partial(kind, centers, frame, precision or own)
     n_samples, scorer = X.shape[0], make_scorer()
     if n_samples <= scorer.block_size:
         with one_blas_thread:
