@@ -494,12 +494,6 @@ def test_assign_and_distances_are_brute_force(engine_name, dtype, weighted, data
             assert_allclose(distances, expected, rtol=rounding, atol=1e-322)
 
 
-def test_the_engine_knows_its_size(engine_name, dtype) -> None:
-    engine = create_engine(engine_name, np.zeros((17, 2), dtype), None)
-    assert engine.n_samples == 17
-    assert engine.batch >= 1
-
-
 def test_samples_at_are_rows_at_weight_quantiles(engine_name, dtype) -> None:
     """The middles of the W slots of unit weight name every row as often as its weight says."""
     weights = np.array([0.0, 3.0, 1.0, 0.0, 0.0, 2.0, 4.0, 0.0])

@@ -302,6 +302,8 @@ def test_means_are_those_of_clusters(sparse, weighted) -> None:
     weights = make_weights(6000, np.random.default_rng(1)) if weighted else None
     engine = create_engine("cpu", sp.csr_matrix(X) if sparse else X, weights)
     labels, others = (np.arange(6000) % 7).astype(np.int32), np.ones((8, 160))
+    if weighted:
+        labels[weights == 0.0] = 7
     means = engine.frame.decode(engine.means(labels, others))
     for j in range(7):
         own = None if weights is None else weights[labels == j]

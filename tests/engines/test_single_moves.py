@@ -160,18 +160,3 @@ def test_rounding_moves_nobody_back_and_forth(moving_engine) -> None:
         chosen = X[np.random.default_rng(seed).choice(180, 40, replace=False)]
         (result,) = engine.refine([Order(engine.frame.encode(chosen), local_search=MOVES)])
         assert result.n_iter < 1000
-
-
-@MOVING
-def test_moves_only_ever_lower_the_inertia(moving_engine) -> None:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(120, 3))
-    engine = create_engine(moving_engine, X, None)
-    lower = 0
-    for seed in range(5):
-        chosen = X[np.random.default_rng(seed).choice(120, 12, replace=False)]
-        start = Order(engine.frame.encode(chosen))
-        (plain,), (moved,) = engine.refine([start]), engine.refine(moving([start]))
-        assert moved.inertia <= plain.inertia
-        lower += moved.inertia < 0.999 * plain.inertia
-    assert lower >= 3

@@ -110,11 +110,6 @@ def test_the_repr_says_how_far_the_search_came() -> None:
     assert repr(History()) == "History(empty)"
 
 
-def test_records_are_frozen() -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        record().inertia = 0.0
-
-
 def test_pandas_gets_every_field() -> None:
     history = History([record(1), record(2, founder=True)])
     frame = history.to_pandas()

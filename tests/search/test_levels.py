@@ -36,26 +36,24 @@ def blobs(n: int, k: int, d: int = 3, seed: int = 0) -> tuple[np.ndarray, np.nda
     return centers[rng.integers(k, size=n)] + rng.normal(size=(n, d)), centers
 
 
-def test_few_rows_are_searched_whole() -> None:
-    assert level_sizes(SETTINGS, 39_999, 3) == ()
-    assert level_sizes(SETTINGS, 40_000, 3) == (5_000,)
-    assert level_sizes(SETTINGS, 8 * 30_000 - 1, 100) == ()
-
-
-def test_many_rows_have_several_levels_each_four_times_the_one_below() -> None:
-    assert level_sizes(SETTINGS, 10_000_000, 100) == (480_000, 120_000, 30_000)
-    assert level_sizes(SETTINGS, 1_000_000, 10) == (80_000, 20_000, 5_000)
-
-
-def test_the_paper_and_none_search_all_rows() -> None:
-    assert level_sizes(replace(SETTINGS, strategy=PAPER), 10**7, 3) == ()
-    assert level_sizes(replace(SETTINGS, subsample=None), 10**7, 3) == ()
-
-
-def test_a_number_of_rows_is_taken_at_its_word() -> None:
-    assert level_sizes(replace(SETTINGS, subsample=50), 60, 3) == (50,)
-    assert level_sizes(replace(SETTINGS, subsample=60), 60, 3) == ()
-    assert level_sizes(replace(SETTINGS, strategy=PAPER, subsample=50), 10_000, 3) == (800, 200, 50)
+@pytest.mark.parametrize(
+    ("changes", "n", "k", "sizes"),
+    [
+        ({}, 39_999, 3, ()),
+        ({}, 40_000, 3, (5_000,)),
+        ({}, 8 * 30_000 - 1, 100, ()),
+        ({}, 1_000_000, 10, (80_000, 20_000, 5_000)),
+        ({}, 10_000_000, 100, (480_000, 120_000, 30_000)),
+        ({"strategy": PAPER}, 10**7, 3, ()),
+        ({"subsample": None}, 10**7, 3, ()),
+        ({"subsample": 50}, 60, 3, (50,)),
+        ({"subsample": 60}, 60, 3, ()),
+        ({"strategy": PAPER, "subsample": 50}, 10_000, 3, (800, 200, 50)),
+    ],
+)
+def test_many_rows_have_several_levels_each_four_times_the_one_below(changes, n, k, sizes) -> None:
+    """Few rows, and those of the paper, are searched whole; a number is taken at its word."""
+    assert level_sizes(replace(SETTINGS, **changes), n, k) == sizes
 
 
 def test_a_search_below_is_of_one_population_and_leaves_time_for_those_above() -> None:

@@ -9,26 +9,8 @@ import pytest
 from numpy.testing import assert_array_equal
 from scripted_search import FOUNDERS, restarting, run, small
 
-from evomeans.search import OffspringRecord, StopReason
-from evomeans.search.history import Audience, SearchObserver
-
-
-def record(number: int, best: float) -> OffspringRecord:
-    return OffspringRecord(number, best + 1, best, 0.5, 3, 0.1, 10, True, False)
-
-
-def test_everyone_is_asked_and_only_true_is_heard() -> None:
-    seen: list[OffspringRecord] = []
-
-    def says_stop(observers, number) -> bool:
-        audience = Audience(observers)
-        audience.show(record(number, 2.0), is_best=False)
-        return audience.said_stop
-
-    assert not says_stop([], 1)
-    assert not says_stop([seen.append, lambda r: 1], 1)
-    assert says_stop([lambda r: None, lambda r: True, seen.append], 2)
-    assert [r.number for r in seen] == [1, 2]
+from evomeans.search import StopReason
+from evomeans.search.history import SearchObserver
 
 
 class Diary(SearchObserver):

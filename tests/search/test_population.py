@@ -81,12 +81,8 @@ def test_a_tournament_takes_the_better_of_the_two_named() -> None:
     assert tournament(population, 0.3, 0.0) is population[1]
     assert tournament(population, 0.6, 0.6) is population[2]
     assert tournament(population, 0.0, 1.0 - 2.0**-53) is population[3]
-
-
-def test_the_first_drawn_wins_a_draw() -> None:
-    population = [member(1.0), member(1.0)]
-    assert tournament(population, 0.0, 0.9) is population[0]
-    assert tournament(population, 0.9, 0.0) is population[1]
+    clones = [member(1.0), member(1.0)]
+    assert tournament(clones, 0.0, 0.9) is clones[0], "the first drawn wins a draw"
 
 
 @given(st.integers(1, 100))
@@ -171,15 +167,6 @@ def test_independent_parents_are_the_winners_of_two_tournaments(population, unif
     first, second = independent_parents(population, uniforms)
     assert first is tournament(population, *uniforms[:2])
     assert second is tournament(population, *uniforms[2:])
-
-
-def test_independent_parents_may_be_the_same_solution() -> None:
-    """The best of two meets itself as often as two tournaments say: (3/4)² of the time."""
-    population = [member(1.0), member(2.0)]
-    uniforms = np.random.default_rng(0).random((4000, 4)).tolist()
-    pairs = [independent_parents(population, four) for four in uniforms]
-    both = sum(first is second is population[0] for first, second in pairs)
-    assert abs(both / 4000 - 9 / 16) < 0.03
 
 
 @given(populations, quarters)
@@ -295,9 +282,5 @@ def test_alpha_is_the_mean_moved_by_up_to_a_fifth_and_clipped(first, second, uni
 def test_alpha_stays_in_the_unit_interval_and_near_the_mean(first, second, uniform) -> None:
     alpha = inherited_alpha(first, second, uniform)
     assert 0.0 <= alpha <= 1.0
+    assert alpha == inherited_alpha(second, first, uniform)
     assert abs(alpha - (first + second) / 2) <= 0.2 + 1e-15
-
-
-@given(unit, unit, unit)
-def test_alpha_does_not_depend_on_the_order_of_the_parents(first, second, uniform) -> None:
-    assert inherited_alpha(first, second, uniform) == inherited_alpha(second, first, uniform)

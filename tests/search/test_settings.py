@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 from dataclasses import fields, replace
@@ -16,7 +15,6 @@ from evomeans.engines.protocol import KMEANS
 from evomeans.search import DEEP, PAPER, SearchSettings, StopReason, Strategy
 from evomeans.search.founding import RandomSamples
 from evomeans.search.settings import FIRST_LAG
-from fakes import breeding
 
 
 def test_the_defaults_are_the_papers_standard_setting() -> None:
@@ -70,23 +68,11 @@ def test_values_at_the_limit_are_fine(values) -> None:
     assert {name: getattr(settings, name) for name in values} == values
 
 
-def test_settings_are_frozen() -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        SearchSettings().patience = 3
-
-
 def test_the_papers_strategy_is_the_default_and_has_no_other_operator() -> None:
     assert SearchSettings().strategy == PAPER == Strategy("paper")
     engine, _ = run(repeat(1.0), small(max_offspring=20), k=6)
     assert all(start.local_search == KMEANS for start in engine.starts)
     assert engine.compared == []
-
-
-def test_the_papers_strategy_draws_the_numbers_of_its_offspring_and_no_others() -> None:
-    """Two offspring in a row, on an engine that could do more."""
-    numbers = [breeding(coins=[0.9, 0.9], quantile=quantile) for quantile in (0.125, 0.25)]
-    engine, _ = run([*FOUNDERS, 50.0, 60.0], small(max_offspring=2), uniforms=numbers)
-    assert [start.quantile for start in engine.starts[4:]] == [0.125, 0.25]
 
 
 @pytest.mark.parametrize("changes", [{"agreement": 0}, {"lag": 0}, {"patience": 0}])

@@ -41,13 +41,6 @@ def test_what_was_achieved_is_named_before_what_ran_out() -> None:
     assert reason_to_stop(over, SETTINGS) is StopReason.TARGET_INERTIA
 
 
-def test_asking_twice_gives_the_same_answer() -> None:
-    """No state is kept: a criterion that was reached once does not stop another search."""
-    running, over = Progress(**RUNNING), Progress(**{**RUNNING, "offspring": 100})
-    answers = [reason_to_stop(p, SETTINGS) for p in (running, over, running, over)]
-    assert answers == [None, StopReason.MAX_OFFSPRING] * 2
-
-
 @pytest.mark.parametrize(
     ("n_agreeing", "certainty", "is_enough"),
     [
