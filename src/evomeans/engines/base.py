@@ -196,10 +196,6 @@ class ModelEngine(DrawnCenters):
     def distances(self, centers: FloatArray) -> FloatArray:
         """Distances of all samples to all centres, in data units."""
 
-    def in_data_units(self, objective: float) -> float:
-        """Convert an objective from the frame."""
-        return self.frame.inertia_in_data_units(objective)
-
     def refine(self, starts: Sequence[Order]) -> list[Refinement]:
         """Refine every start, one after the other."""
         require_abilities(starts, self.abilities, type(self).__name__)
@@ -233,7 +229,8 @@ class ModelEngine(DrawnCenters):
                 n_iter += swapped.n_iter
             if swapped.objective < best.objective * BETTER:
                 best = swapped
-        inertia, weights = self.in_data_units(best.objective), best.cluster_weights
+        inertia = self.frame.inertia_in_data_units(best.objective)
+        weights = best.cluster_weights
         return Refinement(best.centers, inertia, weights, n_iter, labels=best.labels)
 
     def seed(self, quantiles: FloatArray) -> FloatArray:

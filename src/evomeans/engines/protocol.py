@@ -1,9 +1,9 @@
 """The seam between the search and the engines.
 
-The search sees sets of centres, never samples. An engine holds the samples, answers a handful of
-verbs and declares what it can do beyond them. It has no source of randomness: every draw derives
-from uniform numbers that the search hands over. All centres that cross this seam live in the
-engine's frame (:class:`~evomeans.engines.frame.Frame`); every inertia is in the units of the data.
+The search sees sets of centres, never samples. An engine has no source of randomness: every draw
+derives from uniform numbers that the search hands over. All centres that cross this seam live in
+the engine's frame (:class:`~evomeans.engines.frame.Frame`); every inertia is in the units of the
+data.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
-from functools import cache
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -33,8 +32,8 @@ Handle = object
 class Ability(StrEnum):
     """What some engines can do beyond K-means to its fixed point.
 
-    A strategy asks only for what an engine declares (:func:`~evomeans.search.plan.plan`), and an
-    engine refuses a :class:`Order` that asks for more (:func:`require_abilities`).
+    A strategy asks only for what an engine declares, and an engine refuses an :class:`Order` that
+    asks for more.
     """
 
     LIMITED_STEPS = "limited steps"
@@ -172,13 +171,10 @@ class Order:
         return replace(self, **placed, **changes)
 
 
-_needs = cache(lambda local_search: local_search.needs)
-
-
 def require_abilities(starts: Sequence[Order], abilities: frozenset[Ability], engine: str) -> None:
     """Refuse starts that ask for more than an engine can do."""
     for start in starts:
-        if missing := _needs(start.local_search) - abilities:
+        if missing := start.local_search.needs - abilities:
             raise NotImplementedError(
                 f"The {engine} engine cannot do {', '.join(sorted(missing))}. It can do "
                 f"{', '.join(['K-means', *sorted(abilities)])}."

@@ -236,7 +236,8 @@ class TrimmedEngine(ModelEngine):
     def assign(self, centers: FloatArray) -> tuple[Labels, float]:
         """Label the samples, −1 for those left out; return the objective too."""
         found = self.trim(centers)
-        return found.labels_with_outliers(self.weights), self.in_data_units(found.objective)
+        objective = self.frame.inertia_in_data_units(found.objective)
+        return found.labels_with_outliers(self.weights), objective
 
     def distances(self, centers: FloatArray) -> FloatArray:
         """Distances of all samples to all centres."""

@@ -27,7 +27,7 @@ from evomeans.search.levels import (
     settings_below,
 )
 from evomeans.search.plan import Facts, plan
-from evomeans.search.population import different_members
+from evomeans.search.population import Population, different_members
 from evomeans.search.search import Bounds, Search, SearchState, Weigh
 from evomeans.search.settings import SearchSettings
 from evomeans.search.stopping import DeferredInterrupt, SearchResult, StopReason, Timing
@@ -124,8 +124,9 @@ def solve(
     if levels is None:
         levels = level_sizes(settings, engine.n_samples, n_clusters, engine.most_sampled)
     rules = plan(settings, Facts.of(engine, n_clusters), n_clusters, 0.0).rules
+    population = Population(rules, max(rules.n_founders, len(initial)))
     bounds = Bounds.of_search(engine, n_clusters, settings)
-    state, audience = SearchState.beginning(rng, rules, initial, bounds), Audience(observers)
+    state, audience = SearchState(rng, population, list(initial), bounds), Audience(observers)
     with (
         DeferredInterrupt() if interrupt is None else nullcontext(interrupt) as interrupt,
         Workers(engine, n_clusters, settings.most_at_a_time).at_work() as workers,

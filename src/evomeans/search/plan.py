@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -40,10 +40,6 @@ LONG_FOUNDER, FEWEST_FOUNDERS = 2**29, 3
 MOST_CENTERS = 1024
 # A larger spacing says no more.
 WIDEST = 1e12
-
-
-# Most solutions of a population are refined in the same few ways.
-local_search = cache(LocalSearch)
 
 
 class Facts(NamedTuple):
@@ -106,7 +102,7 @@ class Plan:
 
     def local_search(self, swaps: int) -> LocalSearch:
         """Return how a solution with this many swaps is refined."""
-        return local_search(None, self.single_moves, swaps, self.momentum)
+        return LocalSearch(None, self.single_moves, swaps, self.momentum)
 
 
 def measure_spacing(

@@ -27,7 +27,6 @@ from evomeans.search.population import (
     INERTIA_OF,
     Individual,
     Population,
-    PopulationRules,
     inherited_alpha,
     spread,
 )
@@ -98,18 +97,6 @@ class SearchState:
     n_on_samples: int = 0
     history: History = field(default_factory=History)
     seconds: float = 0.0
-
-    @classmethod
-    def beginning(
-        cls,
-        rng: np.random.Generator,
-        rules: PopulationRules,
-        initial: Sequence[FloatArray],
-        bounds: Bounds,
-    ) -> SearchState:
-        """Return the state of a search that has made nothing yet."""
-        population = Population(rules, max(rules.n_founders, len(initial)))
-        return cls(rng, population, list(initial), bounds)
 
     @property
     def n_made(self) -> int:

@@ -336,7 +336,7 @@ class ConstrainedEngine(ModelEngine):
             self._place_soon(clusters)
         squares = self._costs[np.arange(self.n_samples), clusters.labels]
         objective = float(squares[self.weights > 0.0].sum()) + self._penalty(clusters.labels)
-        return clusters.labels.astype(np.int32), self.in_data_units(objective)
+        return clusters.labels.astype(np.int32), self.frame.inertia_in_data_units(objective)
 
     def distances(self, centers: FloatArray) -> FloatArray:
         """Distances of all items to all centres."""
