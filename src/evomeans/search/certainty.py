@@ -1,10 +1,10 @@
 """The probability that a search has found the best solution, from what it has seen.
 
-A search looks for its best solution again and again, from independent starts. The more of them lead
-there, and the sooner, the less probable it is that there is something better within reach. A
-logistic model turns this into a probability. Its coefficients were fitted by
-``python -m lab certainty fit`` to searches on one half of a set of problems, and judged on the
-other half by ``python -m lab certainty report``. docs/guide/how-sure.md shows the result.
+The more independent starts lead to the best solution, and the sooner, the less probable it is that
+there is something better within reach. A logistic model turns this into a probability. Its
+coefficients were fitted by ``python -m lab certainty fit`` to searches on one half of a set of
+problems, and judged on the other half by ``python -m lab certainty report``
+(docs/guide/how-sure.md).
 """
 
 from __future__ import annotations

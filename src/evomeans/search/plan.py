@@ -32,14 +32,12 @@ SPACING_OF_A_GRID = 6.0
 NOISY_FEATURES = 36
 # How much larger than for offspring clusters may be before the first solution gets fewer swaps.
 FIRST_SHARE = 2.0
-# Products of an assignment from which on a founder and its swaps take so long, about a second, that
-# there are as few founders as where clusters are noisy, and that where they are the first solution
-# with swaps is the second one. And how many founders there are then with thousands of clusters.
+# Products of an assignment from which on a founder and its swaps take about a second. There are as
+# few founders then as where clusters are noisy, and where these are, the first one with its swaps is
+# a founder. And how many founders there are with thousands of clusters.
 LONG_FOUNDER, FEWEST_FOUNDERS = 2**29, 3
-# Of more centres than this, some of them tell the spacing.
-MOST_CENTERS = 1024
-# A larger spacing says no more.
-WIDEST = 1e12
+# Of more centres than this, some of them tell the spacing; and a larger spacing says no more.
+MOST_CENTERS, WIDEST = 1024, 1e12
 
 
 class Facts(NamedTuple):

@@ -289,9 +289,8 @@ class Search:
     def add(self, order: Order, refinement: Refinement) -> tuple[Individual, dict[str, Any]]:
         """Take a refined solution into the population; return it, and what its record says of it.
 
-        The first one after its swaps stays outside: it is an early answer, and a population in
-        which it is far ahead of all others would soon consist of its descendants. Where clusters
-        are noisy it is not far ahead, because founders have as many swaps.
+        The first one after its swaps stays outside: a population in which it is far ahead would
+        soon consist of its descendants. Where clusters are noisy, founders have as many swaps.
 
         If time is up before the first run of K-means has ended, the solution is taken as it is. It
         stays to be made, and the pipeline has the rest of it, if the search is continued.
