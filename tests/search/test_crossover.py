@@ -340,6 +340,7 @@ class KMeansOnly(ReferenceEngine):
     """An engine that can do no more than K-means, as those of large data."""
 
     abilities = frozenset()
+    most_sampled = 0
     seeds_among = PlainKMeans.seeds_among
 
 

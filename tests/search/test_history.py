@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import sys
 
 import numpy as np
 import pytest
@@ -117,12 +116,6 @@ def test_pandas_gets_every_field() -> None:
     for name in COLUMNS:
         assert frame[name].tolist() == history.column(name).tolist()
     assert History().to_pandas().shape == (0, len(COLUMNS))
-
-
-def test_without_pandas_there_is_advice(monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match="pip install pandas"):
-        History([record(1)]).to_pandas()
 
 
 def test_a_full_disk_leaves_no_part_of_a_file(tmp_path, monkeypatch):

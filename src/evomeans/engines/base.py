@@ -1,9 +1,4 @@
-"""Base classes of engines: verbs that many engines answer in the same way.
-
-A model other than plain k-means says how samples are assigned to centres and what that costs
-(:meth:`ModelEngine.descend`). Where a centre lands that is relocated, which centres are swapped,
-and how k-means++ draws them is the same for all models, and is here in plain NumPy.
-"""
+"""Base classes of engines: how single centres are drawn, and the course of a model's refinement."""
 
 from __future__ import annotations
 
@@ -105,14 +100,9 @@ class PlainKMeans(Engine):
     def seeds_among(self, places: FloatArray, draws: Sequence[FloatArray]) -> list[FloatArray]:
         """Draw centres by k-means++ among some samples, which the CPU engine takes over.
 
-        Others follow twice that are far from the centres of the first founder, drawn by their
-        distances in two passes over all samples. So outliers and small clusters are among them, as
-        in k-means‖ [1]_.
-
-        References
-        ----------
-        .. [1] B. Bahmani, B. Moseley, A. Vattani, R. Kumar and S. Vassilvitskii, "Scalable
-           k-means++", Proceedings of the VLDB Endowment 5, 2012.
+        Others follow twice, drawn by their distances to the centres of the first founder. So
+        outliers and small clusters are among them, as in k-means‖ (Bahmani et al., "Scalable
+        k-means++", Proceedings of the VLDB Endowment 5, 2012).
         """
         # Imported late: importing the estimator loads no compiler.
         from evomeans.engines.cpu import CpuEngine

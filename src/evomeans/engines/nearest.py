@@ -1,14 +1,12 @@
 """The closest of given centres: labels, distances and inertia of samples that no engine holds.
 
-Samples are taken block by block, by several threads, and compared by scores that cost one matrix
-product. With x and c relative to a point in the middle of the centres, ‖x − c‖² = ‖x‖² + (‖c‖² −
-2x·c). The terms in brackets, the *scores*, are one matrix product for a block of samples. The error
-of a score has a bound. Where only one centre has a score close enough to the lowest one, it is the
-closest. Everywhere else the direct formula decides, by the function that the CPU engine uses. So a
-label depends neither on the other samples nor on the number of threads, and it equals the engine's.
+With x and c relative to a point in the middle of the centres, ‖x − c‖² = ‖x‖² + (‖c‖² − 2x·c). The
+terms in brackets, the *scores*, are one matrix product for a block of samples. Where only one
+centre has a score that is, within a bound of its error, the lowest, it is the closest. Elsewhere
+the direct formula decides, by the function of the CPU engine. So a label depends neither on the
+other samples nor on the number of threads, and it equals the engine's.
 
-Samples of one block need NumPy only, unless there are ties. For more, small kernels save time, and
-with few features one of them computes the scores as well.
+Samples of one block need NumPy only, unless there are ties. For more, small kernels save time.
 """
 
 from __future__ import annotations
@@ -32,10 +30,8 @@ from evomeans.typing import FloatArray, Indices
 SCORES = 2**18
 FEWEST, MOST = 512, 8192
 # Up to 6 features a kernel is faster than matrix products, which take 1.5 to 1.9 times as long for
-# 8 centres in 2 features, but 0.9 times as long for 20 centres in 10 features. It labels this many
-# samples between two looks at the unclear ones.
-NARROW = 6
-MOST_LABELLED = 32768
+# 8 centres in 2 features. It labels this many samples between two looks at the unclear ones.
+NARROW, MOST_LABELLED = 6, 32768
 # Of more centres than this, some of them tell the middle.
 MOST_IN_THE_MIDDLE = 128
 # Samples farther from the middle than this, squared and in the frame, get a frame of their own.
@@ -45,8 +41,7 @@ UNDERFLOW = 1e-36
 # Where ‖x − c‖² is below this share of ‖x‖², it has lost too many digits to cancellation. The
 # direct form takes over.
 CANCELLED = 1e-2
-# The label of a sample whose scores cannot decide, and how many samples kernels compare at a time,
-# few enough for the fastest cache.
+# The label of a sample whose scores cannot decide; and samples that kernels compare at a time.
 UNCLEAR, TOGETHER = -1, 256
 # Numbers of sparse rows that are made dense at a time.
 DENSE = 2**20
@@ -305,10 +300,8 @@ def labels(X: Any, centers: FloatArray, frame: Frame, n_threads: int = 1) -> NDA
     """Find the closest centre of every sample; the lowest index on ties.
 
     * ``X`` (n, d) or CSR matrix of float32 or float64: finite samples in data units. They may lie
-      outside of the frame.
+      outside of the frame, which has no shift if ``X`` is sparse.
     * ``centers`` (k, d) of float64: in the frame.
-    * ``frame``: without a shift if ``X`` is sparse.
-    * ``n_threads``: the result does not depend on it.
     """
     result = np.empty(X.shape[0], np.int32)
 
@@ -421,8 +414,8 @@ def for_blocks(
 class OneBlasThread:
     """While anybody is inside, matrix products use one thread each.
 
-    Otherwise theirs and ours would wait for each other, and theirs for nothing once a product is
-    done: OpenBLAS's threads stay busy for a tenth of a second.
+    Otherwise theirs and ours would wait for each other: OpenBLAS's threads stay busy for a tenth of
+    a second once a product is done.
     """
 
     def __init__(self) -> None:

@@ -55,17 +55,13 @@ class ReferenceEngine(DrawnCenters):
         self.n_samples = len(X)
         self.dtype = X.dtype
 
-    def drawn(self, drawing: Drawing) -> tuple[FloatArray, FloatArray]:
-        """Return rows that are drawn by their weights and distances, and what each stands for."""
+    def subsample(self, drawing: Drawing) -> ReferenceEngine:
+        """Make an engine over rows that are drawn by their weights and distances."""
         costs, centers = None, drawing.centers
         if centers is not None:
             costs = self.weights * self.nearest(centers)
         rows, own = drawing.choose(costs, self.weights, self.total_weight, self.n_samples)
-        return self.frame.decode(self.samples[rows]), own
-
-    def subsample(self, drawing: Drawing) -> ReferenceEngine:
-        """Make an engine over rows that are drawn."""
-        return ReferenceEngine(*self.drawn(drawing), self.frame)
+        return ReferenceEngine(self.frame.decode(self.samples[rows]), own, self.frame)
 
     def refine(self, starts: Sequence[Order]) -> list[Refinement]:
         """Refine every start, one after the other."""

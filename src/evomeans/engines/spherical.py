@@ -207,8 +207,7 @@ class SphericalEngine(ModelEngine):
         """The engine of plain k-means over the same directions, in single precision.
 
         The squared distance of directions is 2 (1 − cos): both have the same closest centres of
-        length one, and the same k-means++. Centres of low inertia are near those of a low
-        objective.
+        length one, and the same k-means++.
         """
         if self._plain is None:
             chances = None if (self.chances == 1.0).all() else self.chances

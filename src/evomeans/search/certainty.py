@@ -115,9 +115,8 @@ def work(n_solutions: int, n_samples: int, n_features: int, n_clusters: int) -> 
 def level_of_cheap(level: float, work: float) -> float:
     """Return the level of certainty that is asked of a search, given what it has cost so far.
 
-    To be wrong costs the same whether a search has taken an hour or a millisecond, but to go on
-    does not. So the odds that are asked for grow with the square of the factor by which the work is
-    less than a sixth of a second.
+    To go on costs less than to be wrong where a search is cheap. So the odds that are asked for
+    grow with the square of the factor by which the work is less than a sixth of a second.
     """
     if level == 1.0:
         return level

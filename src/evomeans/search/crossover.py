@@ -20,9 +20,8 @@ from evomeans.engines.workers import side_by_side
 from evomeans.search.population import Individual
 from evomeans.typing import FloatArray
 
-# Of a division: the centre that is given up is the most crowded one of this share of all; so many
-# samples are drawn, and the cluster of the one that is farthest from its centre is divided; and how
-# far the halves begin from the centre of their cluster, on the way to that sample.
+# Of a division: the share of all centres of which the most crowded one is given up; how many
+# samples are drawn to tell the cluster to divide; and how far the halves begin from its centre.
 CROWDED_SHARE, DRAWN_TO_DIVIDE, HALF_STEP = 0.1, 4, 0.1
 
 
@@ -128,10 +127,9 @@ def squared_matching_crossover(first: Individual, second: Individual, breeding: 
     """Pair up the centres of two parents by squared distance, and take one centre of each pair.
 
     Centres that both parents have are paired with each other, and the others at the least total
-    of squares, as in the authors' program. With many features, some centres are wasted on single
-    samples or on parts of a cluster, and plain distances pair such centres with each other, so
-    that the child has as many of them as its parents. Squares do not
-    (docs/laboratory/reading-the-paper.md has the measurements).
+    of squares, as in the authors' program. With many features, plain distances pair centres that
+    are wasted with each other, so that the child has as many of them as its parents
+    (docs/laboratory/reading-the-paper.md).
     """
     return _matched(first, second, breeding, squared=True)
 
@@ -223,12 +221,9 @@ def divide(centers: FloatArray, rows: FloatArray, rng: np.random.Generator) -> F
     on average. A sample of the same cloud is σ² + D²/4 away from the centre between the clouds, and
     2σ² from a sample. So a centre on a sample attracts hardly any other where D² < 4σ², which is
     the rule in many noisy features. A centre that begins close to the one between the clouds
-    divides their samples by a plane, and K-means does the rest.
+    divides their samples by a plane, and K-means does the rest. A swap divides a cluster, too.
 
-    Engines that swap centres need none of this: a swap divides a cluster, too.
-
-    Of the rows, which are samples, the one that is farthest from its centre tells the cluster. The
-    given-up centre and that of the cluster are then on both sides of where the latter was.
+    Of the rows, which are samples, the one that is farthest from its centre tells the cluster.
     """
     k = len(centers)
     if k < 2:

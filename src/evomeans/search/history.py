@@ -146,13 +146,9 @@ class History(list[OffspringRecord]):
 
     def to_pandas(self) -> Any:
         """Return a pandas DataFrame with a row for each record and a column for each field."""
-        try:
-            from pandas import DataFrame
-        except ImportError as error:
-            raise ImportError(
-                "to_pandas needs pandas, which is not installed: pip install pandas. "
-                'column("best") returns one field as an array without it.'
-            ) from error
+        # Imported late: pandas is optional.
+        from pandas import DataFrame
+
         return DataFrame({name: self.column(name) for name in COLUMNS})
 
 

@@ -166,11 +166,9 @@ def settings_below(
     """Return the settings of a search on a sample: of one population, with momentum.
 
     Single moves are left out. They lead to better solutions of the sample, but not of all rows, and
-    take longer than momentum, which is there for what K-means alone creeps through.
-
-    The given settings are those of the search on all rows, which makes ``batch`` offspring in a
-    round. There are ``ratio`` times as many rows in all, so as many offspring of the sample
-    cost as much as one on all rows. Some ``seconds`` have been spent already.
+    take longer than momentum. The search on all rows makes ``batch`` offspring in a round. There
+    are ``ratio`` times as many rows in all, so as many offspring of the sample cost as much as one
+    on all rows. Some ``seconds`` have been spent already.
     """
     left, strategy, wait = None, settings.strategy, settings.longest_wait(n_clusters)
     most = MOST_PATIENCE if batch == 1 else MOST_BEFORE_ROUNDS
@@ -194,9 +192,8 @@ def settings_below(
 def wait_of_sampled(settings: SearchSettings, n_clusters: int, n_samples: int) -> int:
     """Return how many offspring in a row have to fail before a population from a sample settles.
 
-    Its founders come from a search. So a best one among them does not tell, as it does elsewhere,
-    that offspring improve soon or not at all. The more rows there are, the fewer offspring are
-    worth waiting for.
+    Its founders come from a search, so a best one among them does not tell that offspring improve
+    soon or not at all. The more rows there are, the fewer offspring are worth waiting for.
     """
     share = min(1.0, CHEAP_ROWS / n_samples)
     return round(LONGER * share * settings.longest_wait(n_clusters))

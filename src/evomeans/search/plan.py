@@ -33,8 +33,8 @@ NOISY_FEATURES = 36
 # How much larger than for offspring clusters may be before the first solution gets fewer swaps.
 FIRST_SHARE = 2.0
 # Products of an assignment from which on a founder and its swaps take about a second. There are as
-# few founders then as where clusters are noisy, and where these are, the first one with its swaps is
-# a founder. And how many founders there are with thousands of clusters.
+# few founders then as where clusters are noisy, and where these are, the first one with its swaps
+# is a founder. And how many founders there are with thousands of clusters.
 LONG_FOUNDER, FEWEST_FOUNDERS = 2**29, 3
 # Of more centres than this, some of them tell the spacing; and a larger spacing says no more.
 MOST_CENTERS, WIDEST = 1024, 1e12
