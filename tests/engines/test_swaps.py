@@ -253,25 +253,6 @@ def test_what_rounding_leaves_of_something_large_is_no_gain(large) -> None:
         assert result.inertia <= without.inertia
 
 
-def test_samples_without_weight_change_nothing() -> None:
-    """As good as if they were not there, wherever they are."""
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(200, 2))
-    weights = rng.integers(1, 4, 200).astype(float)
-    ghosts = np.vstack([X, rng.normal(size=(50, 2)) * 0.5])
-    engine = create_engine("cpu", X, weights)
-    haunted = create_engine("cpu", ghosts, np.append(weights, np.zeros(50)), frame=engine.frame)
-    helped = 0
-    for quantile in (0.2, 0.5, 0.8):
-        start = Order(engine.frame.encode(X[:15]), 1.0, quantile)
-        without, result = refine_both(haunted, start, 60)
-        helped += result.inertia < without.inertia
-        plain = engine.assign(result.centers)[1]
-        assert result.inertia == pytest.approx(plain, rel=1e-12)
-        assert result.cluster_weights.sum() == weights.sum()
-    assert helped >= 2
-
-
 def test_a_weight_is_as_good_as_copies() -> None:
     """Two clouds of which one is heavy: the third centre goes where the weight is."""
     rng = np.random.default_rng(3)
@@ -303,18 +284,6 @@ def test_the_reference_engine_swaps_too(weighted) -> None:
         assert_fixed_point(engine, problem, result)
         assert largest_gain(engine, problem, result.centers) <= 1e-9
     assert helped >= 2
-
-
-def test_with_enough_swaps_both_engines_come_to_the_same_solution() -> None:
-    """Six clouds, and all six centres begin in one of them."""
-    rng = np.random.default_rng(9)
-    X = np.repeat(rng.uniform(-10, 10, size=(6, 2)), 8, axis=0) + 0.1 * rng.normal(size=(48, 2))
-    inertias = []
-    for name in ("cpu", "reference"):
-        engine = create_engine(name, X, None)
-        _, result = refine_both(engine, Order(engine.frame.encode(X[:6]), 1.0, 0.3), 60)
-        inertias.append(result.inertia)
-    assert inertias[0] == pytest.approx(inertias[1], rel=1e-9)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

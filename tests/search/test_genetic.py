@@ -171,10 +171,3 @@ def test_the_same_seed_gives_the_same_search() -> None:
         assert_array_equal(a.centers, b.centers)
         for name in ("alpha", "quantile", "removed", "parent"):
             assert getattr(a, name) == getattr(b, name)
-
-
-def test_another_seed_gives_another_search() -> None:
-    script = [*FOUNDERS, *[50.0] * 10]
-    one, _ = run(script, small(max_offspring=10), rng=np.random.default_rng(1))
-    two, _ = run(script, small(max_offspring=10), rng=np.random.default_rng(2))
-    assert [start.quantile for start in one.starts] != [start.quantile for start in two.starts]

@@ -200,8 +200,6 @@ def add(own: Population, *inertias: float, is_independent: bool = True) -> Popul
 def test_founders_come_first_and_offspring_after_them() -> None:
     own = add(population(), 5.0, 4.0, 3.0)
     assert (own.founders_due, own.n_offspring, own.last_improvement) == (0, 1, 1)
-    own.give_up()
-    assert (own.n_offspring, own.since_improvement) == (2, 1)
 
 
 def test_survivors_are_selected_when_all_founders_are_there_and_members_too_many() -> None:

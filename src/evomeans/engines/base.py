@@ -6,7 +6,7 @@ import copy
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import Self
@@ -139,17 +139,6 @@ PRODUCTS_AT_ONCE, LONG = 2**25, 2_500_000
 FEW_CENTERS = 1 / 16
 
 
-@dataclass(frozen=True)
-class Descent:
-    """Where a local search ended, in the frame, after ``n_iter`` assignments of all samples."""
-
-    centers: FloatArray
-    labels: Labels
-    objective: float
-    cluster_weights: FloatArray
-    n_iter: int
-
-
 class ModelEngine(DrawnCenters):
     """Samples in memory, and the course of a refinement around the local search of a model.
 
@@ -172,10 +161,13 @@ class ModelEngine(DrawnCenters):
         self._seconds: dict[int, float] = {}
 
     @abstractmethod
-    def descend(self, centers: FloatArray, single_moves: bool, goal: float = math.inf) -> Descent:
+    def descend(
+        self, centers: FloatArray, single_moves: bool, goal: float = math.inf
+    ) -> Refinement:
         """Run the local search of the model from centres, which it may change.
 
-        It may end as soon as it is not on its way to an objective below ``goal``.
+        Its inertia is the objective, in the frame. It may end as soon as that is not on its way to
+        below ``goal``.
         """
 
     @abstractmethod
@@ -202,7 +194,7 @@ class ModelEngine(DrawnCenters):
         except Abandoned:
             return Refinement.stopped(start, np.array(self._reached))
 
-    def _improve(self, start: Order, best: Descent) -> Refinement:
+    def _improve(self, start: Order, best: Refinement) -> Refinement:
         """Try swaps from where the descent of a start ended."""
         centers, moves = best.centers, start.local_search.single_moves
         n_iter = best.n_iter
@@ -210,18 +202,17 @@ class ModelEngine(DrawnCenters):
         rng = np.random.default_rng(int(start.quantile * 2**53))
         for _ in range(start.local_search.swaps if len(centers) > 1 else 0):
             self.reach(best.centers)
-            goal = best.objective * NEARLY_BEST
+            goal = best.inertia * NEARLY_BEST
             begin = self.swapped(best.centers, best.cluster_weights, rng)
             swapped = self.descend(begin, False, goal)
             n_iter += swapped.n_iter
-            if moves and swapped.objective < goal:
+            if moves and swapped.inertia < goal:
                 swapped = self.descend(swapped.centers, True)
                 n_iter += swapped.n_iter
-            if swapped.objective < best.objective * BETTER:
+            if swapped.inertia < best.inertia * BETTER:
                 best = swapped
-        inertia = self.frame.inertia_in_data_units(best.objective)
-        weights = best.cluster_weights
-        return Refinement(best.centers, inertia, weights, n_iter, labels=best.labels)
+        inertia = self.frame.inertia_in_data_units(best.inertia)
+        return replace(best, inertia=inertia, n_iter=n_iter)
 
     def seed(self, quantiles: FloatArray) -> FloatArray:
         """Draw centres by k-means++."""

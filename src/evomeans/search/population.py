@@ -338,10 +338,6 @@ class Population:
             self.leader = child
         self.members.append(child)
 
-    def give_up(self) -> None:
-        """Count an offspring that would not have survived."""
-        self.n_offspring += 1
-
     def survive(self, rng: np.random.Generator) -> None:
         """Keep the survivors if there are too many members."""
         rules = self.rules

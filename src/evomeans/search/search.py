@@ -128,7 +128,7 @@ class SearchState:
 
     def give_up(self) -> None:
         """Count an offspring that would not have survived."""
-        self.population.give_up()
+        self.population.n_offspring += 1
         self.n_offspring += 1
         self.n_given_up += 1
 
@@ -240,17 +240,22 @@ class Search:
     def _founder(self, place: int) -> Order:
         state, plan = self.state, self.plan
         alpha, quantile = state.rng.random(2).tolist()
-        order = self._order(alpha, quantile, round_by_chance(plan.founder_swaps, state.rng))
+        order = Order(
+            alpha=alpha,
+            quantile=quantile,
+            power=self.settings.roulette_power,
+            local_search=plan.local_search(round_by_chance(plan.founder_swaps, state.rng)),
+        )
         if state.given:
             is_sampled, sample_size = state.n_sampled > 0, state.population.sample_size
             state.n_sampled = max(0, state.n_sampled - 1)
             if is_sampled and not plan.swaps_sampled:
-                order = self._order(alpha, quantile, 0)
+                order = replace(order, local_search=plan.local_search(0))
             made_by = f"sample of {sample_size:,}" if is_sampled else "given"
             return order.placed(state.given.pop(0), made_by)
         if place == state.population.founders_due and state.n_made == 1 and plan.first_swaps:
             assert state.best is not None
-            order = self._order(alpha, quantile, plan.first_swaps)
+            order = replace(order, local_search=plan.local_search(plan.first_swaps))
             return order.placed(state.best.centers, SWAPPED, parent=state.best.handle)
         turn: Founding = plan.founding[(plan.rules.n_founders - place) % len(plan.founding)]
         founding = turn if state.best is not None else self.timing.in_time(turn)
@@ -280,11 +285,6 @@ class Search:
             divides=plan.divides,
             numbers=uniforms[:k],
         )
-
-    def _order(self, alpha: float, quantile: float, swaps: int) -> Order:
-        """Return an order without a beginning."""
-        power, local_search = self.settings.roulette_power, self.plan.local_search(swaps)
-        return Order(alpha=alpha, quantile=quantile, power=power, local_search=local_search)
 
     def add(self, order: Order, refinement: Refinement) -> tuple[Individual, dict[str, Any]]:
         """Take a refined solution into the population; return it, and what its record says of it.
