@@ -325,14 +325,6 @@ def test_equal_solutions_have_nothing_to_offer(guiding_engine, dtype, weighted, 
 
 
 @BOTH
-def test_a_solution_that_is_better_everywhere_has_nothing_to_gain(guiding_engine) -> None:
-    engine = create_engine(guiding_engine, np.vstack([CORNERS, at(100, CORNERS)]), None)
-    first, second = encoded(engine, [GOOD, at(100, GOOD)], [BAD, at(100, BAD)])
-    assert engine.better_parts(first, second) is None
-    assert engine.better_parts(second, first) is None
-
-
-@BOTH
 @pytest.mark.parametrize("weight", [0.0, 1e-3])
 def test_samples_without_weight_connect_nothing(guiding_engine, weight) -> None:
     """One between two regions is nearer to the first for one parent, to the other for the other."""

@@ -51,17 +51,6 @@ def test_an_offspring_is_bred_as_its_uniform_numbers_say() -> None:
     assert result.best.alpha == start.alpha
 
 
-def test_the_parent_handle_is_of_the_parent_that_gave_more() -> None:
-    """With two of three centres from the second parent, its handle and positions are taken."""
-    numbers = breeding(coins=[0.1, 0.1, 0.9], first=(0.1, 0.3), second=(0.6, 0.8))
-    engine, _ = run([*FOUNDERS, 5.0], small(max_offspring=1), k=3, uniforms=[numbers])
-    start = engine.starts[4]
-    assert start.parent == "handle 3"
-    kept = start.centers == engine.answers[3].centers
-    assert np.count_nonzero(kept) == 2
-    assert start.centers[~kept] in (10.0, 11.0, 12.0)
-
-
 def test_the_relocated_centre_is_uniform() -> None:
     """Every one of k centres is chosen equally often (chi-square over 4000 offspring)."""
     settings = SearchSettings(1, 2, max_offspring=4000, patience=4000)

@@ -201,17 +201,6 @@ def test_the_child_does_not_depend_on_how_the_parents_are_numbered(case, shuffle
     assert as_multiset(renumbered) == expected
 
 
-@pytest.mark.parametrize("nearer", [0, 1])
-def test_shared_centres_do_not_count_for_either_parent(nearer) -> None:
-    """Three shared centres 'from' one parent do not outweigh the one that differs."""
-    first = np.array([[0.0], [1.0], [2.0], [3.0]])
-    second = np.array([[3.5], [2.0], [1.0], [0.0]])
-    coins = np.array([0.1, 0.1, 0.1, 0.9]) if nearer == 0 else np.array([0.9, 0.9, 0.9, 0.1])
-    child, named = cross(first, second, coins)
-    assert named == nearer
-    assert_array_equal(child, (first, second)[nearer])
-
-
 def test_parents_are_not_modified() -> None:
     rng = np.random.default_rng(1)
     first, second = map(individual, rng.normal(size=(2, 5, 2)))
