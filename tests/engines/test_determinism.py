@@ -92,13 +92,6 @@ def test_a_search_does_not_depend_on_handles(dtype, weighted) -> None:
         assert engine.lost > 5
 
 
-def test_a_search_does_not_depend_on_how_much_is_remembered(dtype, weighted) -> None:
-    """With room for a single state almost every handle is forgotten before it is used."""
-    X, weights = samples(dtype, weighted)
-    remembering = search(create_engine("cpu", X, weights))
-    assert trace(search(CpuEngine(X, weights, memory_budget=1))) == trace(remembering)
-
-
 @pytest.mark.usefixtures("eager_threads")
 @pytest.mark.parametrize("kind", ["normal", "integers", "duplicates"])
 def test_a_deep_search_does_not_depend_on_any_of_that(kind, dtype, weighted) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import chain, repeat
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from scripted_search import ALL, FOUNDER_UNIFORMS, FOUNDERS, inertias, restartin
 
 from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.reference import ReferenceEngine
-from evomeans.search import SearchSettings, Strategy
+from evomeans.search import Strategy
 from evomeans.search.founding import KMeansPlusPlus, QuickStart, RandomSamples, quick_start
 
 
@@ -36,22 +36,6 @@ def test_founders_can_use_every_sample_when_k_is_n() -> None:
     engine, _ = run([*FOUNDERS, 5.0], small(max_offspring=1), k=5, n_samples=5)
     for start in engine.starts[:4]:
         assert_array_equal(np.sort(start.centers[:, 0]), (np.arange(5) + 0.5) / 5)
-
-
-def test_all_samples_found_the_population_equally_often() -> None:
-    """First centres are uniform over the samples (chi-square, 4·500 draws of 10)."""
-    engine, _ = run(
-        repeat(1.0),
-        SearchSettings(1, 500, max_offspring=1),
-        k=4,
-        n_samples=10,
-        rng=np.random.default_rng(5),
-    )
-    slots = np.concatenate(engine.sampled)[:, None] * 10 - 0.5
-    counts = np.bincount(np.round(slots[:, 0]).astype(int), minlength=10)
-    expected = 500 * 4 / 10
-    assert len(counts) == 10
-    assert np.sum((counts - expected) ** 2 / expected) < 27.9  # χ²(9), p = 0.001
 
 
 def test_given_solutions_come_first_and_random_ones_fill_up() -> None:

@@ -236,13 +236,6 @@ def test_an_observer_sees_every_record_and_stops_with_true() -> None:
     assert seen == list(result.history)
 
 
-def test_an_observer_can_stop_in_the_initial_population() -> None:
-    _, result = run(repeat(1.0), observers=[lambda record: True])
-    assert result.stop_reason is StopReason.OBSERVER
-    assert result.n_offspring == 0
-    assert len(result.population) == 1
-
-
 @pytest.mark.parametrize("answer", [None, False, np.False_, 1, "stop", [True]])
 def test_only_true_stops(answer) -> None:
     """A value that an observer returns by accident, such as a length, does not end the search."""

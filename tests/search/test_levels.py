@@ -232,16 +232,6 @@ def test_a_sample_has_the_shape_of_the_data() -> None:
     assert engine.assign(found.best.centers)[1] == pytest.approx(found.best.inertia, rel=0.1)
 
 
-@pytest.mark.filterwarnings("ignore:max_time")
-def test_time_for_one_pass_gives_a_complete_answer() -> None:
-    X, _ = blobs(100_000, 10)
-    model = HGMeans(10, max_time=0.05, random_state=0).fit(X)
-    assert model.stop_reason_ == StopReason.MAX_TIME
-    assert len(model.history_) >= 1
-    again = HGMeans(10, init=model.cluster_centers_, max_offspring=1, subsample=None).fit(X)
-    assert again.inertia_ <= model.inertia_
-
-
 @pytest.mark.parametrize(
     ("subsample", "error", "text"),
     [

@@ -174,13 +174,6 @@ def test_each_ability_is_used_or_named(missing) -> None:
     assert all(missing not in one.needs for one in operators.crossovers)
 
 
-def test_limits_of_the_local_search_belong_to_the_strategy() -> None:
-    wide = replace(DEEP, moves_up_to=10**4, swaps_up_to=10**4)
-    operators = planned(wide, ALL, 10, 10**4, GRID)
-    assert operators.single_moves
-    assert operators.swaps == pytest.approx(3.0)
-
-
 @pytest.mark.parametrize(
     "changes",
     [

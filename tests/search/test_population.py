@@ -92,17 +92,6 @@ def test_the_largest_uniform_number_names_the_last_member(size) -> None:
     assert tournament(population, largest, largest) is population[-1]
 
 
-def test_tournaments_follow_their_distribution() -> None:
-    """With replacement, rank r of n wins with (2(n−r)−1)/n² (chi-square over 5000)."""
-    n = 6
-    population = [member(float(rank)) for rank in range(n)]
-    uniforms = np.random.default_rng(4).random((5000, 2)).tolist()
-    winners = [int(tournament(population, a, b).inertia) for a, b in uniforms]
-    expected = 5000 * (2 * (n - np.arange(n)) - 1) / n**2
-    counts = np.bincount(winners, minlength=n)
-    assert np.sum((counts - expected) ** 2 / expected) < 20.5  # χ²(5), p = 0.001
-
-
 # ---- survivors -------------------------------------------------------------------------------
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,12 +69,6 @@ def test_independent_populations_agree(agreement, n_agreeing, is_enough, is_sett
     settings = SearchSettings(strategy=Strategy("agreeing", agreement=agreement))
     progress = Progress(**{**RUNNING, "n_agreeing": n_agreeing, "is_settled": is_settled})
     assert reason_to_stop(progress, settings) is (StopReason.AGREEMENT if is_enough else None)
-
-
-def test_a_reason_is_its_text() -> None:
-    assert StopReason.MAX_TIME == "max_time"
-    assert f"{StopReason.NO_IMPROVEMENT}" == "no_improvement"
-    assert json.dumps(StopReason.OBSERVER) == '"observer"'
 
 
 def test_a_search_ends_where_founders_cannot_differ() -> None:
