@@ -166,9 +166,8 @@ class Order:
 
     def placed(self, centers: FloatArray, made_by: str, **changes: Any) -> Order:
         """Return the order with centres, and without what they were made of."""
-        spent: dict[str, Any] = {"parents": None, "crossovers": (), "founding": None}
-        placed = {**spent, "numbers": NOWHERE, "centers": centers, "made_by": made_by}
-        return replace(self, **placed, **changes)
+        changes |= {"parents": None, "crossovers": (), "founding": None, "numbers": NOWHERE}
+        return replace(self, centers=centers, made_by=made_by, **changes)
 
 
 def require_abilities(starts: Sequence[Order], abilities: frozenset[Ability], engine: str) -> None:

@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evomeans.engines.protocol import Abandoned, Ability, Engine, Order, Way
 from evomeans.engines.workers import side_by_side
@@ -145,15 +144,6 @@ def _matched(first: Individual, second: Individual, breeding: Breeding, *, squar
     return Child(child, second if is_second[0] else first)
 
 
-def _replaced(
-    parent: Individual, places: NDArray[np.generic], others: FloatArray, is_complete: bool = False
-) -> Child:
-    """Put other centres into some places of a parent."""
-    centers = parent.centers.copy()
-    centers[places] = others
-    return Child(centers, parent, is_complete)
-
-
 def partition_crossover(first: Individual, second: Individual, breeding: Breeding) -> Child | None:
     """Take the better version of every part in which two parents differ.
 
@@ -171,9 +161,12 @@ def partition_crossover(first: Individual, second: Individual, breeding: Breedin
     if found is None:
         return None
     gone, taken = found
+    parent, places, others = first, gone, second.centers[taken]
     if np.count_nonzero(gone) > len(gone) // 2:
-        return _replaced(second, ~taken, first.centers[~gone], is_complete=True)
-    return _replaced(first, gone, second.centers[taken], is_complete=True)
+        parent, places, others = second, ~taken, first.centers[~gone]
+    centers = parent.centers.copy()
+    centers[places] = others
+    return Child(centers, parent, is_complete=True)
 
 
 def merging_crossover(first: Individual, second: Individual, breeding: Breeding) -> Child:

@@ -327,9 +327,5 @@ def check_limits(max_time: float | None, target_inertia: float | None) -> None:
     if max_time is not None:
         _require(max_time > 0, "max_time", max_time, "positive, or None")
     if target_inertia is not None:
-        _require(
-            0 <= target_inertia < math.inf,
-            "target_inertia",
-            target_inertia,
-            "finite and not negative, or None",
-        )
+        expected = "finite and not negative, or None"
+        _require(0 <= target_inertia < math.inf, "target_inertia", target_inertia, expected)
