@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evomeans.engines.base import BaseEngine
 from evomeans.engines.frame import Frame
-from evomeans.engines.protocol import Ability, Handle, Order, Refinement, require_abilities
+from evomeans.engines.protocol import Ability, Engine, Handle, Order, Refinement, require_abilities
 from evomeans.typing import Flags, FloatArray
 
 
@@ -25,7 +24,7 @@ class ScriptedClock:
 
 
 @dataclass
-class ScriptedEngine(BaseEngine):
+class ScriptedEngine(Engine):
     """Answers the starts it gets with prescribed refinements, and remembers them.
 
     Parameters
@@ -115,9 +114,6 @@ class ScriptedEngine(BaseEngine):
 
     def distances(self, centers: FloatArray) -> FloatArray:
         raise AssertionError("the search does not ask for distances")
-
-    def close(self) -> None:
-        """Release nothing."""
 
 
 def refinement(inertia: float, number: int, *, k: int = 2, weights: ArrayLike | None = None):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,24 +59,16 @@ class ClusterSums(NamedTuple):
     handle: Handle | None = None
 
 
-@runtime_checkable
-class BaselineEngine(Engine, Protocol):
+class BaselineEngine(Engine):
     """An engine with all abilities that can also tell where centres are wanted.
 
     ``squares`` are the squared distances of all samples to the closest of the present centres, in
     the frame. Samples whose value there is zero do not count.
     """
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The precision of the samples."""
-        ...
+    dtype: np.dtype[Any]
 
-    @property
-    def weights(self) -> FloatArray | None:
-        """The weights of the samples; None means equal weights."""
-        ...
-
+    @abstractmethod
     def errors_and_utilities(
         self, centers: FloatArray, power: int = 2
     ) -> tuple[FloatArray, FloatArray]:
@@ -85,23 +78,23 @@ class BaselineEngine(Engine, Protocol):
         δ₁ and δ₂ are the distances of a sample to the closest and the second closest centre, raised
         to ``power``, 1 or 2. The utility of a single centre is infinite.
         """
-        ...
 
+    @abstractmethod
     def rows(self, chosen: Indices) -> FloatArray:
         """Return the samples with these indices, shape (m, d)."""
-        ...
 
+    @abstractmethod
     def nearest_squares(self, centers: FloatArray) -> FloatArray:
         """Return the squares for these centres; zero for samples without weight."""
-        ...
 
+    @abstractmethod
     def two_closest(self, centers: FloatArray) -> tuple[NDArray[np.int32], FloatArray, FloatArray]:
         """Return labels of the closest centres, and squared distances to the two closest.
 
         They are in the frame. With a single centre, the second ones are infinite.
         """
-        ...
 
+    @abstractmethod
     def swap_gains(self, centers: FloatArray, quantile: float) -> tuple[int, FloatArray]:
         """Draw a sample by D²; return it, and what putting each centre onto it would gain.
 
@@ -109,8 +102,8 @@ class BaselineEngine(Engine, Protocol):
         moved to the means, with the centres as they are minus the same with the swap. The gains, of
         shape (k,), are in data units. ``quantile`` is the uniform number of the draw.
         """
-        ...
 
+    @abstractmethod
     def threshold_moves(
         self, labels: NDArray[np.int32], n_clusters: int, order: Indices, factor: float
     ) -> tuple[NDArray[np.int32], FloatArray]:
@@ -120,8 +113,8 @@ class BaselineEngine(Engine, Protocol):
         less than ``factor`` times W/(W − w)·‖x − c‖² of its own cluster, where W are the weights of
         clusters and c their means. Both follow every move. Samples that are alone stay.
         """
-        ...
 
+    @abstractmethod
     def seed_from(self, pool: FloatArray, chances: FloatArray, quantiles: FloatArray) -> Indices:
         """Draw k points of a pool by k-means++, judged by all samples; return their indices.
 
@@ -130,30 +123,29 @@ class BaselineEngine(Engine, Protocol):
         draws, shape (k, t), for t different candidates, of which the one is taken that lowers the
         sum of squares of the samples most. The first draw takes one candidate.
         """
-        ...
 
+    @abstractmethod
     def reductions(self, points: FloatArray, squares: FloatArray) -> FloatArray:
         """Return Σ_j w_j·max(squares_j − ‖y − x_j‖², 0) of every point y, in data units."""
-        ...
 
+    @abstractmethod
     def attracted_means(self, points: FloatArray, squares: FloatArray) -> FloatArray:
         """Return the mean of the samples with ‖y − x_j‖² < squares_j for every point y.
 
         It is y itself if there are none. Its bits depend on these samples alone.
         """
-        ...
 
+    @abstractmethod
     def attracted(self, points: FloatArray, squares: FloatArray) -> Attracted:
         """Return reductions, weights and means of every point; all in the frame."""
-        ...
 
+    @abstractmethod
     def cluster_sums(self, centers: FloatArray, parent: Handle | None = None) -> ClusterSums:
         """Assign all samples to these centres, and sum them up by cluster; all in the frame.
 
         ``parent`` is the handle of earlier sums or of a refinement. It may save work, and never
         changes the result.
         """
-        ...
 
 
 def refined(engine: Engine, n_clusters: int, starts: Iterable[Order]) -> Iterator[Refinement]:

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from evomeans.engines.protocol import Ability, Engine, Order
+from evomeans.engines.protocol import Engine, Order
 from evomeans.engines.sampling import roulette
 from evomeans.engines.workers import watched
 from evomeans.search.founding import Founding, KMeansPlusPlus, RandomSamples
@@ -305,7 +305,6 @@ class Taught:
     """Founders that begin with solutions for another number of clusters, best first."""
 
     solutions: tuple[Individual, ...] = field(repr=False)
-    needs: ClassVar[frozenset[Ability]] = frozenset()
 
     def draw(self, n_samples: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:
         """Draw which solution is taken, and a number that decides how it changes."""

@@ -180,19 +180,6 @@ def test_parts_with_any_number_of_clusters_are_chosen_best(
 
 
 @paired
-@settings(without_shrinking, max_examples=40)
-@given(st.data())
-def test_the_cpu_engine_finds_what_the_reference_engine_does(dtype, weighted, data) -> None:
-    """Equal choices, except between versions that are equally good."""
-    problem = data.draw(problems(dtype, weighted))
-    with time_limit(20):
-        cpu = create_engine("cpu", problem.X, problem.weights)
-        reference = create_engine("reference", problem.X, problem.weights)
-        one, two = (result.centers for result in cpu.refine(problem.starts(cpu, 2)))
-        assert_equally_good(cpu, reference, problem.X, problem.weights, one, two)
-
-
-@paired
 @pytest.mark.parametrize("count", [6, 20])
 def test_the_engines_agree_about_many_parts(dtype, weighted, count) -> None:
     agreed = 0
@@ -335,14 +322,6 @@ def test_equal_solutions_have_nothing_to_offer(guiding_engine, dtype, weighted, 
     order = np.random.default_rng(problem.seed).permutation(problem.k)
     assert engine.better_parts(one.centers, one.centers, one.handle, one.handle) is None
     assert engine.better_parts(one.centers, one.centers[order], one.handle) is None
-
-
-@BOTH
-def test_a_solution_that_is_better_everywhere_has_nothing_to_gain(guiding_engine) -> None:
-    engine = create_engine(guiding_engine, np.vstack([CORNERS, at(100, CORNERS)]), None)
-    first, second = encoded(engine, [GOOD, at(100, GOOD)], [BAD, at(100, BAD)])
-    assert engine.better_parts(first, second) is None
-    assert engine.better_parts(second, first) is None
 
 
 @BOTH

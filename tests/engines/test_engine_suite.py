@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evomeans.engines import Order, create_engine
+from evomeans.engines import ENGINE_NAMES, Order, create_engine
 from evomeans.engines.frame import Frame
 from limits import time_limit
 from oracles import (
@@ -494,12 +494,6 @@ def test_assign_and_distances_are_brute_force(engine_name, dtype, weighted, data
             assert_allclose(distances, expected, rtol=rounding, atol=1e-322)
 
 
-def test_the_engine_knows_its_size(engine_name, dtype) -> None:
-    engine = create_engine(engine_name, np.zeros((17, 2), dtype), None)
-    assert engine.n_samples == 17
-    assert engine.batch >= 1
-
-
 def test_samples_at_are_rows_at_weight_quantiles(engine_name, dtype) -> None:
     """The middles of the W slots of unit weight name every row as often as its weight says."""
     weights = np.array([0.0, 3.0, 1.0, 0.0, 0.0, 2.0, 4.0, 0.0])
@@ -529,3 +523,23 @@ def test_samples_without_weight_are_never_drawn(engine_name, dtype, n) -> None:
             engine.samples_at(quantiles[:1])[0, 0]
             == in_frame(engine.frame, X)[np.flatnonzero(weights)[0], 0]
         )
+
+
+# ---- by name -------------------------------------------------------------------------------------
+
+
+def test_every_name_makes_an_engine_over_the_samples(engine_name) -> None:
+    engine = create_engine(engine_name, np.zeros((4, 2)), None)
+    assert engine.n_samples == 4
+    assert engine.batch >= 1
+
+
+def test_auto_is_the_cpu_engine_and_never_a_gpu() -> None:
+    engine = create_engine("auto", np.zeros((4, 2)), None)
+    assert type(engine) is type(create_engine("cpu", np.zeros((4, 2)), None))
+    assert set(ENGINE_NAMES) == {"auto", "cpu", "gpu", "dask", "reference"}
+
+
+def test_another_name_is_refused_with_the_list_of_names() -> None:
+    with pytest.raises(ValueError, match=r"engine='gpux' must be one of auto, cpu, gpu, dask, ref"):
+        create_engine("gpux", np.zeros((4, 2)), None)

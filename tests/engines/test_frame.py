@@ -35,13 +35,6 @@ def test_the_frame_loses_no_digit(dtype, kind, n, d, seed) -> None:
     assert math.frexp(frame.scale)[0] == 0.5
 
 
-@pytest.mark.parametrize("outlier", [1e6, 1e17, -1e100])
-def test_an_outlier_costs_the_others_no_digit(outlier) -> None:
-    X = np.array([[0.1], [0.2], [0.7], [outlier]])
-    frame = Frame.around(X)
-    assert_array_equal(frame.decode(frame.encode(X)), X)
-
-
 def test_a_large_offset_is_removed_and_a_small_one_is_not() -> None:
     X = np.array([[1e8, 1.0], [1e8 + 1.0, 2.0]])
     assert_array_equal(Frame.around(X).shift, [1e8, 0.0])
@@ -94,24 +87,11 @@ def test_constant_columns_and_single_samples_are_fine(dtype) -> None:
         assert_array_equal(frame.decode(np.zeros((1, 2)))[0], X[0])
 
 
-@pytest.mark.parametrize("extent", [1e-36, 1e-39, 1e-44])
-def test_the_smallest_float32_samples_stay_finite(extent) -> None:
-    """2**exponent must fit into the precision of the samples, down to denormal numbers."""
-    X = np.array([[0.0], [extent], [extent / 2]], np.float32)
+@pytest.mark.parametrize("values", [[0.0, 1e-36], [0.0, 1e-39], [0.0, 1e-44], [-3e38, 3e38]])
+def test_float32_samples_of_any_size_stay_finite(values) -> None:
+    """2**exponent must fit into their precision, which the largest difference need not."""
+    X = np.array([values], np.float32).T
     assert np.isfinite(Frame.around(X).encode(X)).all()
-
-
-def test_the_largest_float32_samples_stay_finite() -> None:
-    """Samples at both ends of the range: their difference fits into no float32."""
-    X = np.array([[-3e38]] * 9 + [[3e38]], np.float32)
-    assert np.isfinite(Frame.around(X).encode(X)).all()
-
-
-def test_the_samples_are_not_modified(dtype) -> None:
-    X = make_samples("normal", 30, 3, dtype, np.random.default_rng(0))
-    before = X.copy()
-    Frame.around(X).encode(X)
-    assert_array_equal(X, before)
 
 
 def test_sparse_samples_are_scaled_but_not_shifted() -> None:

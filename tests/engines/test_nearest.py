@@ -242,7 +242,7 @@ def test_matrix_products_use_one_thread_each(blocks, monkeypatch, n_threads) -> 
         return products(scorer, block)
 
     monkeypatch.setattr(nearest.Scorer, "_products_by_center", counted)
-    monkeypatch.setattr(nearest.Scorer, "_is_narrow", lambda _: False)
+    monkeypatch.setattr(nearest.Scorer, "most_narrow", 0)
     with threadpool_limits(2, "blas"):
         nearest.labels(X, X[:4], Frame.spanning(X.min(axis=0), X.max(axis=0), len(X)), n_threads)
     assert counts == {1}

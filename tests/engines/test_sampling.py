@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 from scipy.stats import chi2
 
 from evomeans.engines import Order, create_engine
+from evomeans.engines.base import DrawnCenters
 from evomeans.engines.frame import Frame
-from evomeans.engines.sampling import Drawing, uniforms
+from evomeans.engines.reference import ReferenceEngine
+from evomeans.engines.rules import GOLDEN_RATIO, repair_draw, split_mixture
+from evomeans.engines.sampling import Drawing, WeightedDraw, roulette, uniforms
+from evomeans.engines.spherical import SphericalEngine
+from evomeans.engines.trimmed import TrimmedEngine
+from oracles import least_useful, relocated_to, spun_wheel, squared_distances
 from problems import paired
 
 
@@ -191,3 +199,116 @@ def test_a_draw_is_possible_when_all_distances_are_zero(engine_name, dtype, quan
     (result,) = engine.refine([Order(centers, 1.0, quantile, removed=2)])
     assert result.inertia == 0.0
     assert sorted(result.cluster_weights) == [0.0, 2.0, 2.0]
+
+
+# ---- rules ---------------------------------------------------------------------------------------
+
+
+LARGEST = 1.0 - 2.0**-53
+alphas = st.floats(0.0, 1.0)
+quantiles = st.floats(0.0, LARGEST)
+
+
+@given(alphas, quantiles)
+@example(1.0, LARGEST)
+@example(0.0, LARGEST)
+@example(1.7e-16, LARGEST)
+@example(0.1, LARGEST)
+@example(2.0**-53, LARGEST)
+def test_what_is_left_of_the_uniform_number_is_one_again(alpha, quantile) -> None:
+    """Always in [0, 1), also where 1 − α rounds."""
+    _, left = split_mixture(alpha, quantile)
+    assert 0.0 <= left < 1.0
+
+
+@given(quantiles)
+def test_alpha_one_draws_only_by_distance_and_zero_never(quantile) -> None:
+    assert split_mixture(1.0, quantile) == (True, quantile)
+    assert split_mixture(0.0, quantile) == (False, quantile)
+
+
+@pytest.mark.parametrize("alpha", [0.2, 0.5, 0.8])
+def test_the_parts_have_their_shares_and_stay_uniform(alpha) -> None:
+    """On an even grid, α of it goes to the distances, and either part is an even grid again."""
+    grid = (np.arange(1000) + 0.5) / 1000
+    by_distance, left = map(np.array, zip(*[split_mixture(alpha, q) for q in grid], strict=True))
+    assert by_distance.mean() == pytest.approx(alpha)
+    for part in (left[by_distance], left[~by_distance]):
+        even = (np.arange(len(part)) + 0.5) / len(part)
+        np.testing.assert_allclose(np.sort(part), even, atol=1e-12)
+
+
+@given(alphas, quantiles, st.integers(1, 10_000))
+def test_repairs_draw_in_the_unit_interval(alpha, quantile, repair) -> None:
+    """The first from the mixture, later ones by distance only, so that repairs come to an end."""
+    used_alpha, used_quantile = repair_draw(alpha, quantile, repair)
+    assert used_alpha == (alpha if repair == 1 else 1.0)
+    assert 0.0 <= used_quantile < 1.0
+    shift = (used_quantile - quantile - repair * GOLDEN_RATIO) % 1.0
+    assert min(shift, 1.0 - shift) < 1e-9
+
+
+def test_repairs_made_together_land_apart() -> None:
+    """The first ten numbers of any start differ by more than 1/20."""
+    numbers = np.sort([repair_draw(0.5, 0.37, repair)[1] for repair in range(1, 11)])
+    gaps = np.diff(np.append(numbers, numbers[0] + 1.0))
+    assert gaps.min() > 0.05
+
+
+# ---- single centres, by slow copies of the rules -------------------------------------------------
+
+
+RNG = np.random.default_rng(5)
+POINTS = RNG.normal(size=(60, 3))
+POINT_WEIGHTS = np.where(np.arange(60) % 7 == 0, 0.0, RNG.gamma(2.0, size=60))
+BELOW_ONE = float(np.nextafter(1.0, 0.0))
+
+
+@given(
+    st.lists(st.sampled_from([0.0, 1e-300, 0.1, 1.0, 3.0, 1e17]), min_size=1, max_size=12),
+    st.lists(st.floats(0.0, BELOW_ONE), min_size=1, max_size=4),
+)
+def test_the_wheel_stops_where_a_walk_over_all_chances_ends(chances, quantiles) -> None:
+    wheel, wanted = np.array(chances), np.array([*quantiles, 0.0, BELOW_ONE])
+    if not wheel.any():
+        return
+    expected = [spun_wheel(wheel, quantile) for quantile in wanted.tolist()]
+    assert_array_equal(roulette(wheel, wanted), expected)
+    drawing = WeightedDraw(len(wheel), wheel)
+    assert_array_equal(drawing.rows(wanted), expected)
+    assert [drawing.row(quantile) for quantile in wanted.tolist()] == expected
+    assert (wheel[expected] > 0.0).all()
+
+
+def test_all_numpy_engines_draw_by_the_same_rules() -> None:
+    for kind in (ReferenceEngine, SphericalEngine, TrimmedEngine):
+        assert issubclass(kind, DrawnCenters)
+        assert kind.relocate is DrawnCenters.relocate
+        assert kind.swapped is DrawnCenters.swapped
+
+
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("alpha", [0.0, 0.4, 1.0])
+def test_a_relocated_centre_lands_where_the_mixture_says(alpha, power) -> None:
+    engine = ReferenceEngine(POINTS, POINT_WEIGHTS)
+    start = engine.samples[:5]
+    for quantile in RNG.random(40):
+        centers = start.copy()
+        engine.relocate(centers, 2, alpha, float(quantile), power)
+        others = np.delete(start, 2, axis=0)
+        row = relocated_to(engine.samples, POINT_WEIGHTS, others, alpha, float(quantile), power)
+        assert_array_equal(centers[2], engine.samples[row])
+        assert_array_equal(np.delete(centers, 2, axis=0), others)
+
+
+def test_a_swap_takes_the_least_useful_centre_to_a_costly_sample() -> None:
+    engine = ReferenceEngine(POINTS, POINT_WEIGHTS)
+    centers, weights = engine.samples[:30], RNG.gamma(2.0, size=30)
+    for seed in range(30):
+        rng, same = np.random.default_rng(seed), np.random.default_rng(seed)
+        swapped = engine.swapped(centers, weights, rng)
+        removed = least_useful(centers, weights, same.integers(30, size=3).tolist())
+        costs = POINT_WEIGHTS * squared_distances(engine.samples, centers).min(axis=1)
+        expected = centers.copy()
+        expected[removed] = engine.samples[spun_wheel(costs, float(same.random(1)[0]))]
+        assert_array_equal(swapped, expected)

@@ -28,11 +28,7 @@ from evomeans import (
 from evomeans.engines.constrained.engine import ConstrainedEngine
 from evomeans.engines.frame import (
     SPARE_BITS,
-    Extremes,
-    Frame,
-    check_resolution,
     limb_bits,
-    most_are_resolved,
     smallest,
 )
 from optional import require_torch
@@ -439,16 +435,3 @@ def test_the_smallest_value_is_found_across_blocks():
     assert smallest(values) == math.inf
     values[[3, -1]] = 2.0, -1e-300
     assert smallest(values) == 1e-300
-
-
-def test_a_few_columns_show_that_samples_are_resolved(monkeypatch) -> None:
-    """One tiny value makes nothing of a look at every value of all samples."""
-    X = np.random.default_rng(0).normal(size=(200, 40))
-    X[3, 5] = 1e-200
-    monkeypatch.setattr(Extremes, "lost_and_resolved", None)
-    frame, labels = Frame.around(X), np.arange(200) % 4
-    check_resolution(X, None, frame, labels, 4)
-    weights = np.r_[np.zeros(100), np.ones(100)]
-    assert most_are_resolved(X, weights, frame, 1.0)
-    X[100:140] = 0.0
-    assert not most_are_resolved(X, weights, frame, 1.0)

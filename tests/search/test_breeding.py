@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from functools import partial
 from itertools import repeat
 
@@ -15,7 +14,7 @@ from scripted_search import FOUNDERS, NONE, crossing, parts, run, small
 from evomeans.engines.protocol import KMEANS, Ability, Order
 from evomeans.engines.reference import ReferenceEngine
 from evomeans.engines.workers import side_by_side
-from evomeans.search import Crossing, Individual, SearchSettings, Strategy
+from evomeans.search import Crossing, Individual, Strategy
 from evomeans.search.crossover import (
     Breeding,
     Child,
@@ -24,8 +23,7 @@ from evomeans.search.crossover import (
     squared_matching_crossover,
 )
 from evomeans.search.plan import SPACING_OF_A_GRID
-from evomeans.search.population import different_parents
-from fakes import ScriptedRandom, breeding
+from fakes import breeding
 
 
 def test_an_offspring_is_bred_as_its_uniform_numbers_say() -> None:
@@ -51,58 +49,6 @@ def test_an_offspring_is_bred_as_its_uniform_numbers_say() -> None:
     assert start.quantile == 0.123
     assert start.power == 1
     assert result.best.alpha == start.alpha
-
-
-def test_the_parent_handle_is_of_the_parent_that_gave_more() -> None:
-    """With two of three centres from the second parent, its handle and positions are taken."""
-    numbers = breeding(coins=[0.1, 0.1, 0.9], first=(0.1, 0.3), second=(0.6, 0.8))
-    engine, _ = run([*FOUNDERS, 5.0], small(max_offspring=1), k=3, uniforms=[numbers])
-    start = engine.starts[4]
-    assert start.parent == "handle 3"
-    kept = start.centers == engine.answers[3].centers
-    assert np.count_nonzero(kept) == 2
-    assert start.centers[~kept] in (10.0, 11.0, 12.0)
-
-
-@pytest.mark.parametrize(
-    ("first", "winner"),
-    [
-        ((0.0, 0.0), 0),
-        ((0.0, 0.25), 1),
-        ((0.25, 0.0), 1),
-        ((0.5, 0.999), 3),
-        ((0.749, 0.0), 2),
-        ((0.999, 0.25), 1),
-    ],
-)
-def test_a_tournament_takes_the_better_of_the_two_that_the_numbers_name(first, winner) -> None:
-    """With all coins for the first parent the child is the winner itself."""
-    numbers = breeding(coins=[0.9, 0.9], first=first, second=first)
-    engine, _ = run([*FOUNDERS, 5.0], small(max_offspring=1), uniforms=[numbers])
-    assert_array_equal(engine.starts[4].centers, engine.answers[winner].centers)
-    assert engine.starts[4].parent == f"handle {winner}"
-
-
-@pytest.mark.parametrize(
-    ("parents", "step", "alpha"),
-    [(0.05, 0.0, 0.0), (0.05, 0.25, 0.0), (0.95, 1 - 1e-9, 1.0), (0.95, 0.5, 0.95)],
-)
-def test_the_child_alpha_is_clipped_to_the_unit_interval(parents, step, alpha) -> None:
-    founders = [[parents, 0.0]] * 4
-    numbers = breeding(coins=[0.9, 0.9], first=(0.0, 0.0), second=(0.0, 0.0), step=step)
-    engine, _ = run(
-        [*FOUNDERS, 5.0], small(max_offspring=1), rng=ScriptedRandom([*founders, numbers])
-    )
-    assert engine.starts[4].alpha == pytest.approx(alpha, abs=1e-12)
-
-
-def test_the_relocated_centre_is_uniform() -> None:
-    """Every one of k centres is chosen equally often (chi-square over 4000 offspring)."""
-    settings = SearchSettings(1, 2, max_offspring=4000, patience=4000)
-    engine, _ = run(repeat(1.0), settings, k=5, rng=np.random.default_rng(11))
-    counts = np.bincount([start.removed for start in engine.starts[2:]], minlength=5)
-    assert len(counts) == 5
-    assert np.sum((counts - 800) ** 2 / 800) < 18.5  # χ²(4), p = 0.001
 
 
 # Tournaments 0|1 → 1 and 2|3 → 3, and all coins for the first parent.
@@ -185,19 +131,6 @@ def test_an_engine_without_parts_is_not_asked_for_them_and_costs_no_random_numbe
     assert [start.quantile for start in engine.starts[4:]] == [0.125, 0.25]
     assert all(start.local_search == KMEANS for start in engine.starts)
     assert result.missing_abilities == {Ability.PARTS, Ability.SINGLE_MOVES, Ability.SWAPS}
-
-
-def test_parents_are_merged_as_often_as_the_strategy_says() -> None:
-    """A child of merging has means of both parents' centres; of matching, one of each pair."""
-    strategy = crossing(Crossing(merging_crossover, 0.25))
-    strategy = replace(strategy, selection=different_parents)
-    settings = small(max_offspring=200, patience=1000, strategy=strategy)
-    engine, _ = run(repeat(1.0), settings, k=3, rng=np.random.default_rng(0))
-    answers = {row.tobytes() for answer in engine.answers for row in answer.centers}
-    inherited = [
-        all(row.tobytes() in answers for row in start.centers) for start in engine.starts[4:]
-    ]
-    assert 0.15 < 1.0 - np.mean(inherited) < 0.35
 
 
 def test_a_crossover_of_ones_own_takes_the_place_of_the_others() -> None:

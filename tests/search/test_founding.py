@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import chain, repeat
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from scripted_search import ALL, FOUNDER_UNIFORMS, FOUNDERS, inertias, restartin
 
 from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.reference import ReferenceEngine
-from evomeans.search import SearchSettings, Strategy
+from evomeans.search import Strategy
 from evomeans.search.founding import KMeansPlusPlus, QuickStart, RandomSamples, quick_start
 
 
@@ -38,25 +38,10 @@ def test_founders_can_use_every_sample_when_k_is_n() -> None:
         assert_array_equal(np.sort(start.centers[:, 0]), (np.arange(5) + 0.5) / 5)
 
 
-def test_all_samples_found_the_population_equally_often() -> None:
-    """First centres are uniform over the samples (chi-square, 4·500 draws of 10)."""
-    engine, _ = run(
-        repeat(1.0),
-        SearchSettings(1, 500, max_offspring=1),
-        k=4,
-        n_samples=10,
-        rng=np.random.default_rng(5),
-    )
-    slots = np.concatenate(engine.sampled)[:, None] * 10 - 0.5
-    counts = np.bincount(np.round(slots[:, 0]).astype(int), minlength=10)
-    expected = 500 * 4 / 10
-    assert len(counts) == 10
-    assert np.sum((counts - expected) ** 2 / expected) < 27.9  # χ²(9), p = 0.001
-
-
 def test_given_solutions_come_first_and_random_ones_fill_up() -> None:
     given = [np.array([[1.0], [2.0]]), np.array([[3.0], [4.0]])]
     engine, result = run([*FOUNDERS, 5.0], small(max_offspring=1), initial=given)
+    assert len(given) == 2
     assert_array_equal(engine.starts[0].centers, given[0])
     assert_array_equal(engine.starts[1].centers, given[1])
     assert len(engine.sampled) == 2
@@ -77,19 +62,6 @@ def test_more_given_solutions_than_places_are_all_tried_then_survivors_are_selec
     assert [record.number for record in result.history] == [0] * 6 + [1]
     assert [record.population_size for record in result.history] == [1, 2, 3, 4, 5, 2, 3]
     assert inertias(result) == [0.5, 1.0, 2.0]
-
-
-def test_exactly_max_population_given_solutions_all_stay() -> None:
-    given = [np.full((2, 1), float(i)) for i in range(4)]
-    engine, result = run([*FOUNDERS, 5.0], small(max_offspring=1), initial=given)
-    assert engine.sampled == []
-    assert [record.population_size for record in result.history] == [1, 2, 3, 4, 2]
-
-
-def test_the_sequence_of_given_solutions_is_left_as_it_was() -> None:
-    given = [np.zeros((2, 1)), np.ones((2, 1))]
-    run([*FOUNDERS, 5.0], small(max_offspring=1), initial=given)
-    assert len(given) == 2
 
 
 def test_given_solutions_join_the_first_population_only() -> None:
@@ -210,26 +182,20 @@ def test_a_quick_start_of_an_abandoned_engine_has_real_centers(size, seeded) -> 
 
 
 @pytest.mark.parametrize(
-    ("looks", "expected"),
+    ("k", "looks", "expected"),
     [
-        (0.0, QuickStart(40, seeded=False)),
-        (0.05, QuickStart(50, seeded=False)),
-        (0.15, QuickStart(85, seeded=True)),
-        (0.5, QuickStart(263, seeded=True, greedy=True)),
-        (9.0, QuickStart(500, seeded=True, greedy=True)),
+        (10, 0.0, QuickStart(40, seeded=False)),
+        (10, 0.05, QuickStart(50, seeded=False)),
+        (10, 0.15, QuickStart(85, seeded=True)),
+        (10, 0.5, QuickStart(263, seeded=True, greedy=True)),
+        (10, 9.0, QuickStart(500, seeded=True, greedy=True)),
+        (200, 9.0, QuickStart(2000, seeded=True, greedy=True)),
+        (1000, 1.0, QuickStart(0, seeded=False)),
     ],
 )
-def test_the_more_time_a_quick_start_has_the_more_samples_it_gets(looks, expected) -> None:
-    assert quick_start(CpuEngine(CLOUDS), 10, looks) == expected
-
-
-def test_a_quick_start_with_much_time_takes_half_of_the_samples() -> None:
-    """Not none, which would mean centres on random samples."""
-    assert quick_start(CpuEngine(CLOUDS), 200, 9.0) == QuickStart(2000, seeded=True, greedy=True)
-
-
-def test_a_quick_start_has_no_samples_where_they_would_be_most_of_all() -> None:
-    assert quick_start(CpuEngine(CLOUDS), 1000, 1.0).size == 0
+def test_the_more_time_a_quick_start_has_the_more_samples_it_gets(k, looks, expected) -> None:
+    """Up to half of all; none, and centres on random samples, if they would be most of all."""
+    assert quick_start(CpuEngine(CLOUDS), k, looks) == expected
 
 
 WIDE = np.random.default_rng(1).normal(size=(3000, 160)) + 20.0 * np.eye(160)[np.arange(3000) % 12]
@@ -273,23 +239,21 @@ def test_a_start_in_leading_directions_keeps_samples_for_clusters_without_member
 
 
 @pytest.mark.parametrize(
-    ("looks", "expected"),
+    ("X", "k", "looks", "expected"),
     [
-        (25.0, QuickStart(3000, True, True, 64)),
-        (9.0, QuickStart(1315, True, True, 64)),
-        (8.0, QuickStart(1735, True, True, 32)),
-        (7.0, QuickStart(1500, True, True)),
+        (WIDE, 100, 25.0, QuickStart(3000, True, True, 64)),
+        (WIDE, 100, 9.0, QuickStart(1315, True, True, 64)),
+        (WIDE, 100, 8.0, QuickStart(1735, True, True, 32)),
+        (WIDE, 100, 7.0, QuickStart(1500, True, True)),
+        (np.tile(WIDE, (3, 3)), 500, 0.7, QuickStart(2925, True, False, 32)),
     ],
 )
-def test_a_quick_start_with_many_features_is_in_leading_directions(looks, expected) -> None:
-    """In more of them the more time there is; in all features if greedy k-means++ needs that."""
-    assert quick_start(CpuEngine(WIDE), 100, looks) == expected
+def test_a_quick_start_with_many_features_is_in_leading_directions(X, k, looks, expected) -> None:
+    """In more of them the more time there is; in all features if greedy k-means++ needs that.
 
-
-def test_a_quick_start_with_many_features_and_clusters_is_projected_without_much_time() -> None:
-    """Where all features leave no time for greedy k-means++, it need not be greedy elsewhere."""
-    X = np.tile(WIDE, (3, 3))
-    assert quick_start(CpuEngine(X), 500, 0.7) == QuickStart(2925, True, False, 32)
+    Where they leave no time for greedy k-means++ in any case, it need not be greedy elsewhere.
+    """
+    assert quick_start(CpuEngine(X), k, looks) == expected
 
 
 def test_a_start_in_leading_directions_that_is_cut_short_still_has_means(monkeypatch) -> None:
@@ -314,16 +278,3 @@ def test_few_features_and_sparse_samples_are_not_projected() -> None:
     assert CpuEngine(WIDE[:, :127]).n_directions == ()
     assert CpuEngine(sparse).n_directions == ()
     assert ReferenceEngine(WIDE, None).n_directions == ()
-
-
-def test_means_of_clusters_are_those_of_numpy() -> None:
-    rng = np.random.default_rng(0)
-    X, weights = rng.normal(5.0, 1.0, size=(9000, 7)), rng.uniform(size=9000)
-    labels = rng.integers(6, size=9000).astype(np.int32)
-    weights[labels == 3] = 0.0
-    engine, others = CpuEngine(X, weights), rng.normal(size=(8, 7))
-    found = engine.means(labels, others)
-    assert_array_equal(found[[3, 6, 7]], others[[3, 6, 7]])
-    for j in (0, 1, 2, 4, 5):
-        mean = np.average(X[labels == j], axis=0, weights=weights[labels == j])
-        assert_allclose(engine.frame.decode(found[[j]])[0], mean, rtol=1e-12)

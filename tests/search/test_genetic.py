@@ -92,35 +92,37 @@ def test_the_best_is_kept_and_the_population_is_sorted() -> None:
     assert result.population[0] is result.best
 
 
-def test_stops_after_max_offspring() -> None:
-    engine, result = run(repeat(1.0), small(max_offspring=9))
-    assert result.stop_reason is StopReason.MAX_OFFSPRING
-    assert result.n_offspring == 9
-    assert len(engine.starts) == 4 + 9
-    assert len(result.history) == 4 + 9
+@pytest.mark.parametrize(
+    ("script", "settings", "reason", "n_offspring", "best"),
+    [
+        ([], {"max_offspring": 9}, "max_offspring", 9, 10.0),
+        # Improved by the third child: a patience of 5 ends after the eighth. Else by the fifth.
+        ([12.0, 11.0, 9.0], {"patience": 5}, "no_improvement", 8, 9.0),
+        ([], {"patience": 5}, "no_improvement", 5, 10.0),
+        # Only a relative gain above 1e-10 counts as an improvement.
+        ([10.0 * (1.0 - 1e-11)], {"patience": 3}, "no_improvement", 3, 10.0 * (1.0 - 1e-11)),
+        ([10.0 * (1.0 - 1e-9)], {"patience": 3}, "no_improvement", 4, 10.0 * (1.0 - 1e-9)),
+        # At most the target, also already in the initial population.
+        ([11.0, 9.0, 8.0], {"target_inertia": 9.0}, "target_inertia", 2, 9.0),
+        ([11.0, 9.0, 8.0], {"target_inertia": 8.0}, "target_inertia", 3, 8.0),
+        ([11.0, 9.0, 8.0], {"target_inertia": 10.0}, "target_inertia", 0, 10.0),
+        ([5.0, 0.0], {"target_inertia": 1.0}, "proven_optimal", 2, 0.0),
+    ],
+)
+def test_what_ends_a_search(script, settings, reason, n_offspring, best) -> None:
+    engine, result = run(chain(FOUNDERS, script, repeat(50.0)), small(**settings))
+    assert (result.stop_reason, result.n_offspring) == (reason, n_offspring)
+    assert result.best.inertia == best
+    n_founders = 4 if n_offspring else 2
+    assert len(engine.starts) == len(result.history) == n_founders + n_offspring
 
 
-def test_stops_after_patience_offspring_without_improvement() -> None:
-    """Improved by the third child: patience of 5 ends after the eighth."""
-    script = chain(FOUNDERS, [12.0, 11.0, 9.0], repeat(9.5))
-    _, result = run(script, small(patience=5))
-    assert result.stop_reason is StopReason.NO_IMPROVEMENT
-    assert result.n_offspring == 8
-    assert result.best.inertia == 9.0
-
-
-def test_patience_counts_from_the_first_child_if_no_child_improves() -> None:
-    _, result = run(chain(FOUNDERS, repeat(10.0)), small(patience=5))
-    assert result.n_offspring == 5
-    assert result.stop_reason == "no_improvement"
-
-
-@pytest.mark.parametrize(("gain", "offspring"), [(1e-11, 3), (1e-9, 4)])
-def test_a_gain_within_rounding_does_not_reset_the_patience(gain, offspring) -> None:
-    """Only a relative gain above 1e-10 counts as an improvement."""
-    script = chain(FOUNDERS, [10.0 * (1.0 - gain)], repeat(20.0))
-    _, result = run(script, small(patience=3))
-    assert result.n_offspring == offspring
+def test_a_target_missed_by_less_than_an_improvement_is_still_reached() -> None:
+    """A child at the target ends the search even if it gains only 5e-11 on the best."""
+    script = chain([40.0, 10.0 * (1.0 + 5e-11), 30.0, 20.0, 10.0], repeat(50.0, 3))
+    _, result = run(script, small(target_inertia=10.0, max_offspring=4))
+    assert result.stop_reason is StopReason.TARGET_INERTIA
+    assert result.n_offspring == 1
 
 
 def test_the_best_is_the_lowest_inertia_even_if_the_gain_is_within_rounding() -> None:
@@ -156,31 +158,6 @@ def test_no_more_than_one_solution_is_waited_for_if_it_takes_long() -> None:
     assert result.stop_reason == StopReason.MAX_TIME
 
 
-@pytest.mark.parametrize(("target", "number", "total"), [(9.0, 2, 6), (8.0, 3, 7), (10.0, 0, 2)])
-def test_stops_as_soon_as_the_target_is_reached(target, number, total) -> None:
-    """At most the target, also already in the initial population."""
-    _, result = run([*FOUNDERS, 11.0, 9.0, 8.0], small(target_inertia=target))
-    assert result.stop_reason is StopReason.TARGET_INERTIA
-    assert result.n_offspring == number
-    assert len(result.history) == total
-    assert result.best.inertia <= target
-
-
-def test_a_target_missed_by_less_than_an_improvement_is_still_reached() -> None:
-    """A child at the target ends the search even if it gains only 5e-11 on the best."""
-    script = chain([40.0, 10.0 * (1.0 + 5e-11), 30.0, 20.0, 10.0], repeat(50.0, 3))
-    _, result = run(script, small(target_inertia=10.0, max_offspring=4))
-    assert result.stop_reason is StopReason.TARGET_INERTIA
-    assert result.n_offspring == 1
-
-
-def test_zero_inertia_is_proven_optimal() -> None:
-    _, result = run([*FOUNDERS, 5.0, 0.0], small(target_inertia=1.0))
-    assert result.stop_reason is StopReason.PROVEN_OPTIMAL
-    assert result.n_offspring == 2
-    assert result.best.inertia == 0.0
-
-
 def test_the_same_seed_gives_the_same_search() -> None:
     """Starts and records are equal to the last bit."""
     rng = np.random.default_rng(3)
@@ -194,10 +171,3 @@ def test_the_same_seed_gives_the_same_search() -> None:
         assert_array_equal(a.centers, b.centers)
         for name in ("alpha", "quantile", "removed", "parent"):
             assert getattr(a, name) == getattr(b, name)
-
-
-def test_another_seed_gives_another_search() -> None:
-    script = [*FOUNDERS, *[50.0] * 10]
-    one, _ = run(script, small(max_offspring=10), rng=np.random.default_rng(1))
-    two, _ = run(script, small(max_offspring=10), rng=np.random.default_rng(2))
-    assert [start.quantile for start in one.starts] != [start.quantile for start in two.starts]

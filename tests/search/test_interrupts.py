@@ -46,13 +46,6 @@ def test_ctrl_c_is_deferred_until_the_solution_is_complete(number: int) -> None:
     assert result.population
 
 
-def test_the_handler_is_restored_after_a_search() -> None:
-    search(ScriptedEngine(repeat(3.0)), max_offspring=2)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    search(ScriptedEngine(repeat(3.0), during={1: ctrl_c}))
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
 def test_a_second_ctrl_c_raises_at_once_and_restores_the_handler() -> None:
     def twice() -> None:
         ctrl_c()

@@ -19,7 +19,6 @@ from evomeans.search.levels import (
     FEWEST_CARRIED,
     LEAST_ROUNDS,
     WorkLimit,
-    best_solutions,
     draw_samples,
     level_sizes,
     refined_on,
@@ -37,26 +36,24 @@ def blobs(n: int, k: int, d: int = 3, seed: int = 0) -> tuple[np.ndarray, np.nda
     return centers[rng.integers(k, size=n)] + rng.normal(size=(n, d)), centers
 
 
-def test_few_rows_are_searched_whole() -> None:
-    assert level_sizes(SETTINGS, 39_999, 3) == ()
-    assert level_sizes(SETTINGS, 40_000, 3) == (5_000,)
-    assert level_sizes(SETTINGS, 8 * 30_000 - 1, 100) == ()
-
-
-def test_many_rows_have_several_levels_each_four_times_the_one_below() -> None:
-    assert level_sizes(SETTINGS, 10_000_000, 100) == (480_000, 120_000, 30_000)
-    assert level_sizes(SETTINGS, 1_000_000, 10) == (80_000, 20_000, 5_000)
-
-
-def test_the_paper_and_none_search_all_rows() -> None:
-    assert level_sizes(replace(SETTINGS, strategy=PAPER), 10**7, 3) == ()
-    assert level_sizes(replace(SETTINGS, subsample=None), 10**7, 3) == ()
-
-
-def test_a_number_of_rows_is_taken_at_its_word() -> None:
-    assert level_sizes(replace(SETTINGS, subsample=50), 60, 3) == (50,)
-    assert level_sizes(replace(SETTINGS, subsample=60), 60, 3) == ()
-    assert level_sizes(replace(SETTINGS, strategy=PAPER, subsample=50), 10_000, 3) == (800, 200, 50)
+@pytest.mark.parametrize(
+    ("changes", "n", "k", "sizes"),
+    [
+        ({}, 39_999, 3, ()),
+        ({}, 40_000, 3, (5_000,)),
+        ({}, 8 * 30_000 - 1, 100, ()),
+        ({}, 1_000_000, 10, (80_000, 20_000, 5_000)),
+        ({}, 10_000_000, 100, (480_000, 120_000, 30_000)),
+        ({"strategy": PAPER}, 10**7, 3, ()),
+        ({"subsample": None}, 10**7, 3, ()),
+        ({"subsample": 50}, 60, 3, (50,)),
+        ({"subsample": 60}, 60, 3, ()),
+        ({"strategy": PAPER, "subsample": 50}, 10_000, 3, (800, 200, 50)),
+    ],
+)
+def test_many_rows_have_several_levels_each_four_times_the_one_below(changes, n, k, sizes) -> None:
+    """Few rows, and those of the paper, are searched whole; a number is taken at its word."""
+    assert level_sizes(replace(SETTINGS, **changes), n, k) == sizes
 
 
 def test_a_search_below_is_of_one_population_and_leaves_time_for_those_above() -> None:
@@ -130,17 +127,6 @@ def test_larger_samples_keep_the_better_half() -> None:
     inertias = [sample.assign(centers)[1] for centers in refined]
     assert inertias == sorted(inertias)
     assert len(refined_on(sample, starts[:5])) == FEWEST_CARRIED
-
-
-def test_the_best_solutions_are_no_clones() -> None:
-    X, _ = blobs(300, 4)
-    engine = create_engine("reference", X, None)
-    found = solve(engine, 4, SearchSettings(4, 8, max_offspring=30), np.random.default_rng(0))
-    chosen = best_solutions((*found.population, *found.population), 100)
-    inertias = [engine.assign(centers)[1] for centers in chosen]
-    assert np.all(np.diff(inertias) > 0.0)
-    assert inertias[0] == pytest.approx(found.best.inertia, rel=1e-12)
-    assert len(best_solutions(found.population, 1)) == 1
 
 
 @pytest.mark.parametrize("n_features", [1, 3])
@@ -244,16 +230,6 @@ def test_a_sample_has_the_shape_of_the_data() -> None:
     assert sample.total_weight == pytest.approx(20_000, rel=0.1)
     found = solve(sample, 8, replace(SETTINGS, max_offspring=20), np.random.default_rng(0))
     assert engine.assign(found.best.centers)[1] == pytest.approx(found.best.inertia, rel=0.1)
-
-
-@pytest.mark.filterwarnings("ignore:max_time")
-def test_time_for_one_pass_gives_a_complete_answer() -> None:
-    X, _ = blobs(100_000, 10)
-    model = HGMeans(10, max_time=0.05, random_state=0).fit(X)
-    assert model.stop_reason_ == StopReason.MAX_TIME
-    assert len(model.history_) >= 1
-    again = HGMeans(10, init=model.cluster_centers_, max_offspring=1, subsample=None).fit(X)
-    assert again.inertia_ <= model.inertia_
 
 
 @pytest.mark.parametrize(

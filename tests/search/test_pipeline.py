@@ -60,16 +60,13 @@ def test_a_stop_inside_a_round_drops_the_rest_of_it() -> None:
     assert [record.inertia for record in result.history] == [*FOUNDERS, 15.0, 5.0]
 
 
-def test_max_offspring_need_not_be_a_multiple_of_batch() -> None:
-    _, result = run(repeat(1.0), small(max_offspring=5), batch=4)
-    assert result.n_offspring == 5
-    assert result.stop_reason is StopReason.MAX_OFFSPRING
-
-
-def test_patience_may_run_out_inside_a_round() -> None:
-    _, result = run(repeat(1.0), small(patience=5), batch=4)
-    assert result.n_offspring == 5
-    assert result.stop_reason is StopReason.NO_IMPROVEMENT
+@pytest.mark.parametrize(
+    ("limit", "reason"),
+    [("max_offspring", StopReason.MAX_OFFSPRING), ("patience", StopReason.NO_IMPROVEMENT)],
+)
+def test_a_limit_need_not_be_a_multiple_of_batch(limit, reason) -> None:
+    _, result = run(repeat(1.0), small(**{limit: 5}), batch=4)
+    assert (result.n_offspring, result.stop_reason) == (5, reason)
 
 
 def test_an_observer_may_stop_inside_a_round() -> None:

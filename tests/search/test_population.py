@@ -40,21 +40,9 @@ counts = st.integers(1, 8)
 seeds = st.integers(0, 100)
 
 
-@pytest.mark.parametrize(
-    ("inertia", "weights", "text"),
-    [
-        (
-            78.851441,
-            (38.0, 62.0, 50.0),
-            "inertia 78.85144, 3 clusters of weight 38 to 62, 1 feature",
-        ),
-        (0.0, (1500.0,), "inertia 0, 1 cluster of weight 1,500, 1 feature"),
-        (np.inf, (0.0, 0.5), "inertia inf, 2 clusters of weight 0 to 0.5, 1 feature"),
-    ],
-)
-def test_a_person_can_read_it(inertia, weights, text) -> None:
+def test_a_person_can_read_it() -> None:
     """One line, whatever the number of clusters."""
-    assert repr(member(inertia, weights)) == f"Individual({text})"
+    assert repr(member(78.5)) == "Individual(inertia=78.5, alpha=0.5)"
 
 
 # ---- clones ----------------------------------------------------------------------------------
@@ -93,12 +81,8 @@ def test_a_tournament_takes_the_better_of_the_two_named() -> None:
     assert tournament(population, 0.3, 0.0) is population[1]
     assert tournament(population, 0.6, 0.6) is population[2]
     assert tournament(population, 0.0, 1.0 - 2.0**-53) is population[3]
-
-
-def test_the_first_drawn_wins_a_draw() -> None:
-    population = [member(1.0), member(1.0)]
-    assert tournament(population, 0.0, 0.9) is population[0]
-    assert tournament(population, 0.9, 0.0) is population[1]
+    clones = [member(1.0), member(1.0)]
+    assert tournament(clones, 0.0, 0.9) is clones[0], "the first drawn wins a draw"
 
 
 @given(st.integers(1, 100))
@@ -106,17 +90,6 @@ def test_the_largest_uniform_number_names_the_last_member(size) -> None:
     largest = 1.0 - 2.0**-53
     population = [member(float(i)) for i in range(size)]
     assert tournament(population, largest, largest) is population[-1]
-
-
-def test_tournaments_follow_their_distribution() -> None:
-    """With replacement, rank r of n wins with (2(n−r)−1)/n² (chi-square over 5000)."""
-    n = 6
-    population = [member(float(rank)) for rank in range(n)]
-    uniforms = np.random.default_rng(4).random((5000, 2)).tolist()
-    winners = [int(tournament(population, a, b).inertia) for a, b in uniforms]
-    expected = 5000 * (2 * (n - np.arange(n)) - 1) / n**2
-    counts = np.bincount(winners, minlength=n)
-    assert np.sum((counts - expected) ** 2 / expected) < 20.5  # χ²(5), p = 0.001
 
 
 # ---- survivors -------------------------------------------------------------------------------
@@ -185,15 +158,6 @@ def test_independent_parents_are_the_winners_of_two_tournaments(population, unif
     assert second is tournament(population, *uniforms[2:])
 
 
-def test_independent_parents_may_be_the_same_solution() -> None:
-    """The best of two meets itself as often as two tournaments say: (3/4)² of the time."""
-    population = [member(1.0), member(2.0)]
-    uniforms = np.random.default_rng(0).random((4000, 4)).tolist()
-    pairs = [independent_parents(population, four) for four in uniforms]
-    both = sum(first is second is population[0] for first, second in pairs)
-    assert abs(both / 4000 - 9 / 16) < 0.03
-
-
 @given(populations, quarters)
 def test_the_second_parent_is_another_solution_if_there_is_one(population, uniforms) -> None:
     first, second = different_parents(population, uniforms)
@@ -225,8 +189,6 @@ def add(own: Population, *inertias: float, is_independent: bool = True) -> Popul
 def test_founders_come_first_and_offspring_after_them() -> None:
     own = add(population(), 5.0, 4.0, 3.0)
     assert (own.founders_due, own.n_offspring, own.last_improvement) == (0, 1, 1)
-    own.give_up()
-    assert (own.n_offspring, own.since_improvement) == (2, 1)
 
 
 def test_survivors_are_selected_when_all_founders_are_there_and_members_too_many() -> None:
@@ -307,9 +269,5 @@ def test_alpha_is_the_mean_moved_by_up_to_a_fifth_and_clipped(first, second, uni
 def test_alpha_stays_in_the_unit_interval_and_near_the_mean(first, second, uniform) -> None:
     alpha = inherited_alpha(first, second, uniform)
     assert 0.0 <= alpha <= 1.0
+    assert alpha == inherited_alpha(second, first, uniform)
     assert abs(alpha - (first + second) / 2) <= 0.2 + 1e-15
-
-
-@given(unit, unit, unit)
-def test_alpha_does_not_depend_on_the_order_of_the_parents(first, second, uniform) -> None:
-    assert inherited_alpha(first, second, uniform) == inherited_alpha(second, first, uniform)

@@ -74,11 +74,6 @@ def test_offspring_have_to_survive_where_there_is_momentum() -> None:
     assert least == [0.0] * 4 + [float(second.cluster_weights @ second.centers[:, 0] ** 2)]
 
 
-def test_without_momentum_nothing_is_given_up() -> None:
-    engine, _ = run([*FOUNDERS, 5.0], small(max_offspring=1))
-    assert {start.least_explained for start in engine.starts} == {0.0}
-
-
 @pytest.mark.parametrize("batch", [1, 2])
 def test_what_is_given_up_is_counted_and_never_seen(batch) -> None:
     seen = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 from dataclasses import fields, replace
@@ -16,7 +15,6 @@ from evomeans.engines.protocol import KMEANS
 from evomeans.search import DEEP, PAPER, SearchSettings, StopReason, Strategy
 from evomeans.search.founding import RandomSamples
 from evomeans.search.settings import FIRST_LAG
-from fakes import breeding
 
 
 def test_the_defaults_are_the_papers_standard_setting() -> None:
@@ -53,26 +51,9 @@ def test_a_bad_value_is_named_with_what_was_expected(name, value, expectation) -
         SearchSettings(**{name: value})
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"min_population": 1, "max_population": 1},
-        {"min_population": 20},
-        {"max_offspring": 1, "patience": 1},
-        {"max_time": 1e-9},
-        {"max_time": math.inf},
-        {"target_inertia": 0.0},
-        {"roulette_power": 1},
-    ],
-)
-def test_values_at_the_limit_are_fine(values) -> None:
-    settings = SearchSettings(**values)
-    assert {name: getattr(settings, name) for name in values} == values
-
-
-def test_settings_are_frozen() -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        SearchSettings().patience = 3
+def test_values_at_the_limit_are_fine() -> None:
+    SearchSettings(1, 1, max_offspring=1, patience=1, max_time=1e-9, target_inertia=0.0)
+    SearchSettings(20, 20, max_time=math.inf, roulette_power=1)
 
 
 def test_the_papers_strategy_is_the_default_and_has_no_other_operator() -> None:
@@ -82,22 +63,10 @@ def test_the_papers_strategy_is_the_default_and_has_no_other_operator() -> None:
     assert engine.compared == []
 
 
-def test_the_papers_strategy_draws_the_numbers_of_its_offspring_and_no_others() -> None:
-    """Two offspring in a row, on an engine that could do more."""
-    numbers = [breeding(coins=[0.9, 0.9], quantile=quantile) for quantile in (0.125, 0.25)]
-    engine, _ = run([*FOUNDERS, 50.0, 60.0], small(max_offspring=2), uniforms=numbers)
-    assert [start.quantile for start in engine.starts[4:]] == [0.125, 0.25]
-
-
 @pytest.mark.parametrize("changes", [{"agreement": 0}, {"lag": 0}, {"patience": 0}])
 def test_a_strategy_that_could_not_end_is_refused(changes) -> None:
     with pytest.raises(ValueError, match="must be at least 1"):
         Strategy("endless", **changes)
-
-
-def test_every_parameter_but_the_name_belongs_to_one_subject() -> None:
-    names = [one.name for subject in Strategy.__mro__[1:-1] for one in fields(subject)]
-    assert sorted([*names, "name"]) == sorted(one.name for one in fields(Strategy))
 
 
 @pytest.mark.parametrize("name", [one.name for one in fields(Strategy)])

@@ -400,23 +400,21 @@ def test_the_mean_of_all_samples_needs_no_order(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("looks", "kind"), [(2.0, QuickSeeding), (5.0, QuickStart), (np.inf, QuickStart)]
+    ("looks", "expected"),
+    [
+        (1.0, QuickSeeding(with_steps=False)),
+        (2.0, QuickSeeding(with_steps=True)),
+        (5.0, QuickStart),
+        (np.inf, QuickStart),
+    ],
 )
-def test_large_samples_have_a_quick_seeding_if_there_is_time_for_it(looks, kind) -> None:
-    """Labels take 0.3 s, so there are 2.3 looks left for everything else."""
-    engine, settings = SlowToLabel(0.3), replace(DEEP_SHORT, max_time=1.0)
-    engine.quick_looks = lambda n_clusters, n_trials: looks
-    timing = Timing(engine, 5, settings.max_time, engine.clock, 0.0, DeferredInterrupt())
-    assert isinstance(timing.in_time(KMeansPlusPlus(greedy=True)), kind)
-
-
-@pytest.mark.parametrize(("looks", "with_steps"), [(1.0, False), (2.0, True)])
-def test_quick_seeds_are_improved_if_there_is_no_time_for_k_means(looks, with_steps) -> None:
-    """Labels take 0.3 s, so there are 1.3 looks left after the seeding, or 0.3."""
+def test_large_samples_have_a_quick_seeding_if_there_is_time_for_it(looks, expected) -> None:
+    """Labels take 0.3 s, so there are 2.3 looks for all of it. Less than one is left by two."""
     engine = SlowToLabel(0.3)
     engine.quick_looks = lambda n_clusters, n_trials: looks
     timing = Timing(engine, 5, 1.0, engine.clock, 0.0, DeferredInterrupt())
-    assert timing.in_time(KMeansPlusPlus(greedy=True)) == QuickSeeding(with_steps=with_steps)
+    found = timing.in_time(KMeansPlusPlus(greedy=True))
+    assert found == expected or type(found) is expected
 
 
 def test_a_quick_start_ends_with_a_step_on_all_samples_where_order_would_take_longer() -> None:

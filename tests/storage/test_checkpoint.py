@@ -534,7 +534,7 @@ def test_a_field_of_an_unknown_type_cannot_be_forgotten():
         more: set[int] = dataclasses.field(default_factory=set)
 
     bounds = Bounds(2, 1, len(X), float(len(X)), 0, frozenset())
-    state = Extended.beginning(np.random.default_rng(0), RULES, (), bounds)
+    state = Extended(np.random.default_rng(0), Population(RULES, 2), [], bounds)
     with pytest.raises(TypeError, match=r"cannot store more of type set\[int\]"):
         encode_state(state)
 

@@ -14,7 +14,7 @@ from evomeans.engines.cpu.workspace import Workspace
 from evomeans.engines.protocol import Handle
 from evomeans.engines.sampling import WeightedDraw
 from evomeans.typing import FloatArray
-from lab.baselines.engine import Attracted, ClusterSums
+from lab.baselines.engine import Attracted, BaselineEngine, ClusterSums
 from lab.baselines.engines.foresight import Foresight, foresee, squares_to
 from lab.baselines.engines.losses import find_two_closest
 from lab.baselines.engines.pooling import PoolMemory, draw_from_pool
@@ -35,7 +35,7 @@ class TwoClosest(NamedTuple):
     second: FloatArray
 
 
-class BaselineCpuEngine(cpu.CpuEngine):
+class BaselineCpuEngine(cpu.CpuEngine, BaselineEngine):
     """The CPU engine, and what :class:`~lab.baselines.engine.BaselineEngine` asks beyond it."""
 
     def __init__(self, X: Any, sample_weight: FloatArray | None = None, **options: Any) -> None:

@@ -10,11 +10,11 @@ from evomeans.engines.reference import ReferenceEngine
 from evomeans.engines.rules import WORTHWHILE
 from evomeans.engines.sampling import roulette
 from evomeans.typing import FloatArray
-from lab.baselines.engine import Attracted, ClusterSums
+from lab.baselines.engine import Attracted, BaselineEngine, ClusterSums
 from lab.baselines.engines.utilities import sum_by_center
 
 
-class BaselineReferenceEngine(ReferenceEngine):
+class BaselineReferenceEngine(ReferenceEngine, BaselineEngine):
     """The reference engine, and what the baselines ask beyond it."""
 
     def errors_and_utilities(

@@ -90,15 +90,10 @@ def prepare_kernels(
 ) -> None:
     """Compile what a fit needs, unless that was done on this machine before.
 
-    This belongs before the search and its clock. Ctrl-C is not deferred in here.
-
-    * ``name``: the engine. That of a Dask array is "auto" or "dask"; "cpu" if samples of it are
-      searched.
-    * ``X`` and ``n_clusters``: the samples, and the number of clusters.
-    * ``abilities``: what the search uses beyond K-means.
-    * ``matching`` and ``merging``: whether it matches centres, and whether it merges clusters,
-      which all engines leave to the same kernels.
-    * ``momentum``: whether K-means may have momentum.
+    This belongs before the search and its clock. Ctrl-C is not deferred in here. The engine of a
+    Dask array is "auto" or "dask"; "cpu" if samples of it are searched. The ``abilities`` are what
+    the search uses beyond K-means. All engines leave ``matching`` and ``merging`` of centres to the
+    same kernels.
     """
     is_cpu = name == "cpu" or (name == "auto" and not is_dask(X))
     # Of sparse samples, the type of the indices matters as well; of k, whether 16 bits hold labels.

@@ -1,160 +1,37 @@
-"""Base classes of engines: verbs that many engines answer in the same way.
-
-A model other than plain k-means says how samples are assigned to centres and what that costs
-(:meth:`ModelEngine.descend`). Where a centre lands that is relocated, which centres are swapped,
-and how k-means++ draws them is the same for all models, and is here in plain NumPy.
-"""
+"""Base classes of engines: how single centres are drawn, and the course of a model's refinement."""
 
 from __future__ import annotations
 
 import copy
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.frame import Frame, check_moderate_weight
 from evomeans.engines.protocol import (
-    Abandonable,
     Abandoned,
     Ability,
+    Engine,
     Order,
     Refinement,
-    Way,
     require_abilities,
 )
 from evomeans.engines.rules import BETTER, split_mixture
 from evomeans.engines.sampling import Drawing, WeightedDraw, roulette
-from evomeans.typing import FloatArray, Indices, Integers, Labels
+from evomeans.typing import FloatArray, Labels
 
 
-def total_weights(labels: Labels, weights: FloatArray | None, n_clusters: int) -> FloatArray:
-    """Return the total weight of the samples of each cluster; those labelled −1 are in none."""
-    totals = np.bincount(labels + 1, weights, n_clusters + 1)
-    return totals[1:].astype(np.float64)
-
-
-# How often a seeding among some samples draws others by their distances.
-DRAWS_BY_DISTANCE = 2
-
-
-class BaseEngine:
-    """Answers of most engines: one thread, no abilities, the labels of all samples in memory."""
-
-    most_sampled: int = 0
-    n_jobs: int = 1
-    is_abandoned: bool = False
-    is_prepared: bool = True
-    n_directions: tuple[int, ...] = ()
-    frame: Frame
-    total_weight: float
-
-    def _refuse(self, *arguments: Any, **named: Any) -> Any:
-        """Say that the engine lacks an ability."""
-        raise NotImplementedError(f"{type(self).__name__} has no answer to this.")
-
-    projected = means = drawn = subsample = seed = quick_seed = better_parts = unite = _refuse
-
-    def seeds_among(self, places: FloatArray, draws: Sequence[FloatArray]) -> list[FloatArray]:
-        """Draw centres by k-means++ among some samples, which the CPU engine takes over.
-
-        Others follow twice that are far from the centres of the first founder, drawn by their
-        distances in two passes over all samples. So outliers and small clusters are among them, as
-        in k-means‖ [1]_.
-
-        References
-        ----------
-        .. [1] B. Bahmani, B. Moseley, A. Vattani, R. Kumar and S. Vassilvitskii, "Scalable
-           k-means++", Proceedings of the VLDB Endowment 5, 2012.
-        """
-        # Imported late: importing the estimator loads no compiler.
-        from evomeans.engines.cpu import CpuEngine
-        from evomeans.engines.workers import watched
-
-        size, name = min(len(places), self.most_sampled), int(places[0] * 2.0**53)
-        rows = self.frame.decode(self.samples_at(places))  # type: ignore[attr-defined]
-        weights = np.full(len(rows), self.total_weight / len(rows))
-
-        def seeds(founders: Sequence[FloatArray]) -> list[FloatArray]:
-            sample = CpuEngine(rows, weights, n_jobs=self.n_jobs, frame=self.frame)
-            each = [partial(sample.seed, numbers) for numbers in founders]
-            return [watched(sample, seed, lambda: self.is_abandoned) for seed in each]
-
-        for nth in range(DRAWS_BY_DISTANCE if size else 0):
-            (centers,) = seeds(draws[:1])
-            try:
-                cost = self.frame.inertia_in_frame(self.weigh(centers)[1])
-                found, own = self.drawn(Drawing(name + nth, size, centers, cost))
-            except Abandoned:
-                break
-            rows, weights = np.concatenate([rows, found]), np.concatenate([weights, own])
-        return seeds(draws)
-
-    def quick_looks(self, n_clusters: int, n_trials: int) -> float:
-        """Have no quick seeding."""
-        return math.inf
-
-    def quick_steps(self, centers: FloatArray) -> FloatArray:
-        """Run K-means as always."""
-        refined: FloatArray = self.refine([Order(centers)])[0].centers  # type: ignore[attr-defined]
-        return refined
-
-    def round_size(self, n_clusters: int) -> int:
-        """Make a whole batch in a round."""
-        return self.batch  # type: ignore[attr-defined,no-any-return]
-
-    def merge(
-        self, centers: FloatArray, weights: FloatArray, k: int, stop: Integers | None = None
-    ) -> tuple[FloatArray, FloatArray, Indices]:
-        """Merge clusters by Ward's method."""
-        # Imported late: importing the estimator loads no compiler.
-        from evomeans.kernels.ward import pnn_merge
-
-        return pnn_merge(centers, weights, k, stop)
-
-    def offspring(self, order: Order, ways: Sequence[Way]) -> Refinement | None:
-        """Leave crossovers to the search."""
-        return None
-
-    def workers(self, n_clusters: int, most: int) -> list[Self]:
-        """Return this engine: it has no others."""
-        return [self]
-
-    def takes_long(self, n_clusters: int) -> bool:
-        """Leave nothing to be abandoned."""
-        return False
-
-    def abandon(self, is_abandoned: bool) -> None:
-        """Do nothing: no other thread refines."""
-
-    def close(self) -> None:
-        """Release nothing: all of it is memory of this process."""
-
-    def labelling_seconds(self, n_clusters: int) -> float:
-        """Expect labels to take no time worth reserving."""
-        return 0.0
-
-    def cluster_sizes(self, centers: FloatArray) -> NDArray[np.int64]:
-        """How many samples are closest to each centre."""
-        labels, _ = self.assign(centers)  # type: ignore[attr-defined]
-        sizes: NDArray[np.int64] = np.bincount(labels, minlength=len(centers))
-        return sizes
-
-    def weigh(self, centers: FloatArray) -> tuple[FloatArray, float]:
-        """Total weight of the samples that are closest to each centre, and the inertia."""
-        labels, inertia = self.assign(centers)  # type: ignore[attr-defined]
-        return total_weights(labels, self.weights, len(centers)), inertia  # type: ignore[attr-defined]
-
-
-class DrawnCenters(ABC):
+class DrawnCenters(Engine):
     """What an engine inherits that draws single centres among its samples, by their ``chances``."""
 
+    weights: FloatArray
     chances: FloatArray
 
     @abstractmethod
@@ -205,14 +82,50 @@ class DrawnCenters(ABC):
         return swapped
 
 
-class PlainKMeans(Abandonable, BaseEngine):
-    """What an engine inherits that runs K-means to its fixed point and nothing else."""
+# How often a seeding among some samples draws others by their distances.
+DRAWS_BY_DISTANCE = 2
 
-    abilities: frozenset[Ability] = frozenset()
+
+class PlainKMeans(Engine):
+    """What an engine inherits that runs K-means to its fixed point and nothing else."""
 
     def takes_long(self, n_clusters: int) -> bool:
         """Expect large data: such engines are not for small ones."""
         return True
+
+    @abstractmethod
+    def drawn(self, drawing: Drawing) -> tuple[FloatArray, FloatArray]:
+        """Return rows that are drawn by their weights and distances, and what each stands for."""
+
+    def seeds_among(self, places: FloatArray, draws: Sequence[FloatArray]) -> list[FloatArray]:
+        """Draw centres by k-means++ among some samples, which the CPU engine takes over.
+
+        Others follow twice, drawn by their distances to the centres of the first founder. So
+        outliers and small clusters are among them, as in k-means‖ (Bahmani et al., "Scalable
+        k-means++", Proceedings of the VLDB Endowment 5, 2012).
+        """
+        # Imported late: importing the estimator loads no compiler.
+        from evomeans.engines.cpu import CpuEngine
+        from evomeans.engines.workers import watched
+
+        size, name = min(len(places), self.most_sampled), int(places[0] * 2.0**53)
+        rows = self.frame.decode(self.samples_at(places))
+        weights = np.full(len(rows), self.total_weight / len(rows))
+
+        def seeds(founders: Sequence[FloatArray]) -> list[FloatArray]:
+            sample = CpuEngine(rows, weights, n_jobs=self.n_jobs, frame=self.frame)
+            each = [partial(sample.seed, numbers) for numbers in founders]
+            return [watched(sample, seed, lambda: self.is_abandoned) for seed in each]
+
+        for nth in range(DRAWS_BY_DISTANCE if size else 0):
+            (centers,) = seeds(draws[:1])
+            try:
+                cost = self.frame.inertia_in_frame(self.weigh(centers)[1])
+                found, own = self.drawn(Drawing(name + nth, size, centers, cost))
+            except Abandoned:
+                break
+            rows, weights = np.concatenate([rows, found]), np.concatenate([weights, own])
+        return seeds(draws)
 
 
 # Single moves follow a swap only if it comes this close to the best without them.
@@ -226,18 +139,7 @@ PRODUCTS_AT_ONCE, LONG = 2**25, 2_500_000
 FEW_CENTERS = 1 / 16
 
 
-@dataclass(frozen=True)
-class Descent:
-    """Where a local search ended, in the frame, after ``n_iter`` assignments of all samples."""
-
-    centers: FloatArray
-    labels: Labels
-    objective: float
-    cluster_weights: FloatArray
-    n_iter: int
-
-
-class ModelEngine(Abandonable, DrawnCenters, BaseEngine, ABC):
+class ModelEngine(DrawnCenters):
     """Samples in memory, and the course of a refinement around the local search of a model.
 
     Samples are drawn for centres by ``chances``, which are their weights unless a model has samples
@@ -259,10 +161,13 @@ class ModelEngine(Abandonable, DrawnCenters, BaseEngine, ABC):
         self._seconds: dict[int, float] = {}
 
     @abstractmethod
-    def descend(self, centers: FloatArray, single_moves: bool, goal: float = math.inf) -> Descent:
+    def descend(
+        self, centers: FloatArray, single_moves: bool, goal: float = math.inf
+    ) -> Refinement:
         """Run the local search of the model from centres, which it may change.
 
-        It may end as soon as it is not on its way to an objective below ``goal``.
+        Its inertia is the objective, in the frame. It may end as soon as that is not on its way to
+        below ``goal``.
         """
 
     @abstractmethod
@@ -272,10 +177,6 @@ class ModelEngine(Abandonable, DrawnCenters, BaseEngine, ABC):
     @abstractmethod
     def distances(self, centers: FloatArray) -> FloatArray:
         """Distances of all samples to all centres, in data units."""
-
-    def in_data_units(self, objective: float) -> float:
-        """Convert an objective from the frame."""
-        return self.frame.inertia_in_data_units(objective)
 
     def refine(self, starts: Sequence[Order]) -> list[Refinement]:
         """Refine every start, one after the other."""
@@ -293,7 +194,7 @@ class ModelEngine(Abandonable, DrawnCenters, BaseEngine, ABC):
         except Abandoned:
             return Refinement.stopped(start, np.array(self._reached))
 
-    def _improve(self, start: Order, best: Descent) -> Refinement:
+    def _improve(self, start: Order, best: Refinement) -> Refinement:
         """Try swaps from where the descent of a start ended."""
         centers, moves = best.centers, start.local_search.single_moves
         n_iter = best.n_iter
@@ -301,17 +202,17 @@ class ModelEngine(Abandonable, DrawnCenters, BaseEngine, ABC):
         rng = np.random.default_rng(int(start.quantile * 2**53))
         for _ in range(start.local_search.swaps if len(centers) > 1 else 0):
             self.reach(best.centers)
-            goal = best.objective * NEARLY_BEST
+            goal = best.inertia * NEARLY_BEST
             begin = self.swapped(best.centers, best.cluster_weights, rng)
             swapped = self.descend(begin, False, goal)
             n_iter += swapped.n_iter
-            if moves and swapped.objective < goal:
+            if moves and swapped.inertia < goal:
                 swapped = self.descend(swapped.centers, True)
                 n_iter += swapped.n_iter
-            if swapped.objective < best.objective * BETTER:
+            if swapped.inertia < best.inertia * BETTER:
                 best = swapped
-        inertia, weights = self.in_data_units(best.objective), best.cluster_weights
-        return Refinement(best.centers, inertia, weights, n_iter, labels=best.labels)
+        inertia = self.frame.inertia_in_data_units(best.inertia)
+        return replace(best, inertia=inertia, n_iter=n_iter)
 
     def seed(self, quantiles: FloatArray) -> FloatArray:
         """Draw centres by k-means++."""

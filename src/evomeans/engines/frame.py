@@ -201,8 +201,6 @@ def reaching(frame: Frame, low: NDArray[Any], high: NDArray[Any]) -> Frame:
 SPARE_BITS = 20
 DIGITS = 53
 VALUES_PER_BLOCK = 2**20
-# Columns that mostly suffice to see that samples are not lost.
-FEW_COLUMNS = 16
 
 
 class Extremes(NamedTuple):
@@ -288,8 +286,6 @@ def check_resolution(
     finest = smallest(X.data if is_sparse(X) else X)
     lightest, heaviest = smallest(weights), float(weights.max())
     if may_lose_samples(frame, finest, lightest, heaviest, X.shape[0]):
-        if not is_sparse(X) and most_are_resolved(X, sample_weight, frame, heaviest):
-            return
         ends = _dense(X.min(axis=0)), _dense(X.max(axis=0))
         extremes = Extremes(*ends, lightest, heaviest, X.shape[0])
         step = X.shape[0] if is_sparse(X) else max(1, VALUES_PER_BLOCK // X.shape[1])
@@ -299,23 +295,6 @@ def check_resolution(
             own = None if sample_weight is None else sample_weight[part]
             counts += extremes.lost_and_resolved(X[part], own, labels[part], k, frame)
         extremes.refuse_lost_clusters(counts)
-
-
-def most_are_resolved(
-    X: NDArray[Any], sample_weight: NDArray[np.float64] | None, frame: Frame, heaviest: float
-) -> bool:
-    """Whether a few columns show that more than two thirds of the samples are not lost.
-
-    A sample is at least as large as any of its values, and no extent is above one.
-    """
-    some = slice(None, None, max(1, X.shape[1] // FEW_COLUMNS))
-    part = Frame(frame.shift[some], frame.exponent)
-    sizes = np.abs(part.encode(X[:, some].astype(np.float64))).max(axis=1)
-    weights = np.ones(1) if sample_weight is None else sample_weight
-    is_large = sizes > math.sqrt(SMALLEST_SQUARE) * frame.scale
-    is_resolved = is_large & (resolved_size(X.shape[0]) <= weights / heaviest * sizes)
-    counted = np.broadcast_to(weights > 0.0, len(sizes))
-    return bool(3 * np.count_nonzero(is_resolved & counted) > 2 * np.count_nonzero(counted))
 
 
 def smallest(values: NDArray[Any]) -> float:

@@ -1,14 +1,12 @@
 """The closest of given centres: labels, distances and inertia of samples that no engine holds.
 
-Samples are taken block by block, by several threads, and compared by scores that cost one matrix
-product. With x and c relative to a point in the middle of the centres, ‖x − c‖² = ‖x‖² + (‖c‖² −
-2x·c). The terms in brackets, the *scores*, are one matrix product for a block of samples. The error
-of a score has a bound. Where only one centre has a score close enough to the lowest one, it is the
-closest. Everywhere else the direct formula decides, by the function that the CPU engine uses. So a
-label depends neither on the other samples nor on the number of threads, and it equals the engine's.
+With x and c relative to a point in the middle of the centres, ‖x − c‖² = ‖x‖² + (‖c‖² − 2x·c). The
+terms in brackets, the *scores*, are one matrix product for a block of samples. Where only one
+centre has a score that is, within a bound of its error, the lowest, it is the closest. Elsewhere
+the direct formula decides, by the function of the CPU engine. So a label depends neither on the
+other samples nor on the number of threads, and it equals the engine's.
 
-Samples of one block need NumPy only, unless there are ties. For more, small kernels save time, and
-with few features one of them computes the scores as well.
+Samples of one block need NumPy only, unless there are ties. For more, small kernels save time.
 """
 
 from __future__ import annotations
@@ -36,10 +34,8 @@ SCORES = 2**18
 FEWEST, MOST = 512, 8192
 PRODUCTS_OF_A_THREAD = 2**22
 # Up to 6 features a kernel is faster than matrix products, which take 1.5 to 1.9 times as long for
-# 8 centres in 2 features, but 0.9 times as long for 20 centres in 10 features. It labels this many
-# samples between two looks at the unclear ones.
-NARROW = 6
-MOST_LABELLED = 32768
+# 8 centres in 2 features. It labels this many samples between two looks at the unclear ones.
+NARROW, MOST_LABELLED = 6, 32768
 # Of more centres than this, some of them tell the middle.
 MOST_IN_THE_MIDDLE = 128
 # Samples farther from the middle than this, squared and in the frame, get a frame of their own.
@@ -49,8 +45,7 @@ UNDERFLOW = 1e-36
 # Where ‖x − c‖² is below this share of ‖x‖², it has lost too many digits to cancellation. The
 # direct form takes over.
 CANCELLED = 1e-2
-# The label of a sample whose scores cannot decide, and how many samples kernels compare at a time,
-# few enough for the fastest cache.
+# The label of a sample whose scores cannot decide; and samples that kernels compare at a time.
 UNCLEAR, TOGETHER = -1, 256
 # Numbers of sparse rows that are made dense at a time.
 DENSE = 2**20
@@ -79,16 +74,6 @@ def block_size(n_clusters: int, n_features: int) -> int:
     return int(np.clip(SCORES // max(n_clusters, n_features), FEWEST, MOST))
 
 
-def scorer_for(X: Any, centers: FloatArray, frame: Frame, precision: Any = None) -> Scorer:
-    """Return what compares samples such as ``X`` with the centres, by default in their precision.
-
-    Sparse samples are always compared in double precision.
-    """
-    if is_sparse(X):
-        return SparseScorer(centers, frame, np.float64)
-    return Scorer(centers, frame, X.dtype if precision is None else precision)
-
-
 class Scorer:
     """Compares blocks of dense samples with the centres.
 
@@ -100,12 +85,13 @@ class Scorer:
     """
 
     is_compiled = False
+    most_narrow = NARROW
 
     def __init__(self, centers: FloatArray, frame: Frame, precision: Any) -> None:
         self.centers = centers
         self.frame = frame
         self.precision = np.dtype(precision)
-        self.is_narrow = self._is_narrow()
+        self.is_narrow = centers.shape[1] <= self.most_narrow
         self.block_size = block_size(*centers.shape)
         self.middle = self._middle().astype(precision)
         offsets = centers - self.middle
@@ -119,9 +105,6 @@ class Scorer:
         self._doubts = (self.roundoff * levels).astype(precision)
         self._lowered = (levels - self.roundoff * levels).astype(precision)
         self._memory: dict[str, NDArray[Any]] = {}
-
-    def _is_narrow(self) -> bool:
-        return bool(self.centers.shape[1] <= NARROW)
 
     def _middle(self) -> FloatArray:
         # A few centres far away do not move a median, and some tell as much as thousands.
@@ -242,7 +225,7 @@ class Scorer:
 
     def squares_to(self, block: Block, labels: NDArray[np.int32]) -> FloatArray:
         """Return the squared distances of all samples of a block to their centres."""
-        if not self.is_compiled:
+        if is_sparse(block.samples) or not self.is_compiled:
             return self.squared_distances(block, np.arange(len(labels)), labels)
         from evomeans.engines.cpu.predict import set_squared_distances
 
@@ -265,8 +248,7 @@ def as_kernels_read(X: NDArray[Any]) -> NDArray[Any]:
 class SparseScorer(Scorer):
     """Compares blocks of CSR matrices with the centres; the frame has no shift."""
 
-    def _is_narrow(self) -> bool:
-        return False
+    most_narrow = 0
 
     def _middle(self) -> FloatArray:
         return np.zeros(self.centers.shape[1])
@@ -302,10 +284,6 @@ class SparseScorer(Scorer):
     def _rows(self, block: Block, i: Indices) -> Any:
         return block.samples[i]
 
-    def squares_to(self, block: Block, labels: NDArray[np.int32]) -> FloatArray:
-        """Return the squared distances of all samples of a block to their centres."""
-        return self.squared_distances(block, np.arange(len(labels)), labels)
-
     def squared_distances(self, block: Block, i: Indices, j: NDArray[Any]) -> FloatArray:
         """Return ‖rows[i] − centers[j]‖² for pairs, by the direct formula where digits cancel."""
         rows = block.samples[i]
@@ -329,10 +307,8 @@ def labels(X: Any, centers: FloatArray, frame: Frame, n_threads: int = 1) -> NDA
     """Find the closest centre of every sample; the lowest index on ties.
 
     * ``X`` (n, d) or CSR matrix of float32 or float64: finite samples in data units. They may lie
-      outside of the frame.
+      outside of the frame, which has no shift if ``X`` is sparse.
     * ``centers`` (k, d) of float64: in the frame.
-    * ``frame``: without a shift if ``X`` is sparse.
-    * ``n_threads``: the result does not depend on it.
     """
     result = np.empty(X.shape[0], np.int32)
 
@@ -348,7 +324,7 @@ def labels(X: Any, centers: FloatArray, frame: Frame, n_threads: int = 1) -> NDA
             answers(X, find, scorer, unclear[first : first + scorer.block_size])
         return []
 
-    for_blocks(X, partial(scorer_for, X, centers, frame), n_threads, find_all, centers.size)
+    for_blocks(X, centers, frame, n_threads, find_all, products=centers.size)
     return result
 
 
@@ -365,8 +341,8 @@ def squares(
         found = scorer.squares_to(block, labels[block.places])
         result[block.places] = np.ldexp(found, 2 * (frame.exponent - scorer.frame.exponent))
 
-    make_scorer = partial(scorer_for, X, centers, frame)
-    for_blocks(X, make_scorer, n_threads, partial(answers, X, square), centers.shape[1])
+    answer, n_features = partial(answers, X, square), centers.shape[1]
+    for_blocks(X, centers, frame, n_threads, answer, products=n_features)
     return result
 
 
@@ -380,8 +356,7 @@ def distances(X: Any, centers: FloatArray, frame: Frame, n_threads: int = 1) -> 
     def measure(scorer: Scorer, block: Block) -> None:
         result[block.places] = scorer.distances(block)
 
-    make_scorer = partial(scorer_for, X, centers, frame, np.float64)
-    for_blocks(X, make_scorer, n_threads, partial(answers, X, measure))
+    for_blocks(X, centers, frame, n_threads, partial(answers, X, measure), precision=np.float64)
     return result
 
 
@@ -399,8 +374,7 @@ def inertia(
         return scorer.frame.inertia_in_data_units(float(total))
 
     try:
-        make_scorer = partial(scorer_for, X, centers, frame)
-        costs: list[float] = for_blocks(X, make_scorer, n_threads, partial(answers, X, cost))
+        costs: list[float] = for_blocks(X, centers, frame, n_threads, partial(answers, X, cost))
         return math.fsum(costs)
     except OverflowError:
         raise ValueError(f"The squared distances of X are too large; {OVERFLOW}") from None
@@ -408,15 +382,22 @@ def inertia(
 
 def for_blocks(
     X: Any,
-    make_scorer: Callable[[], Scorer],
+    centers: FloatArray,
+    frame: Frame,
     n_threads: int,
     answer: Callable[[Scorer, slice], list[Answer]],
+    *,
+    precision: Any = None,
     products: int = 0,
 ) -> list[Answer]:
     """Answer a question about all samples, block by block.
 
-    ``products`` are those of a sample that it takes, if answers do not depend on the blocks.
+    ``products`` are those of a sample that it takes, if answers do not depend on the blocks. Scores
+    have the ``precision`` of the samples by default, and are double for sparse ones.
     """
+    kind: type[Scorer] = SparseScorer if is_sparse(X) else Scorer
+    own = np.float64 if is_sparse(X) else X.dtype
+    make_scorer = partial(kind, centers, frame, precision or own)
     n_samples, scorer = X.shape[0], make_scorer()
     if n_samples <= scorer.block_size:
         with one_blas_thread:
@@ -457,8 +438,8 @@ if hasattr(os, "register_at_fork"):
 class OneBlasThread:
     """While anybody is inside, matrix products use one thread each.
 
-    Otherwise theirs and ours would wait for each other, and theirs for nothing once a product is
-    done: OpenBLAS's threads stay busy for a tenth of a second.
+    Otherwise theirs and ours would wait for each other: OpenBLAS's threads stay busy for a tenth of
+    a second once a product is done.
     """
 
     def __init__(self) -> None:

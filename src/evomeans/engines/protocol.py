@@ -1,24 +1,25 @@
 """The seam between the search and the engines.
 
-The search sees sets of centres, never samples. An engine holds the samples, answers a handful of
-verbs and declares what it can do beyond them. It has no source of randomness: every draw derives
-from uniform numbers that the search hands over. All centres that cross this seam live in the
-engine's frame (:class:`~evomeans.engines.frame.Frame`); every inertia is in the units of the data.
+The search sees sets of centres, never samples. An engine has no source of randomness: every draw
+derives from uniform numbers that the search hands over. All centres that cross this seam live in
+the engine's frame (:class:`~evomeans.engines.frame.Frame`); every inertia is in the units of the
+data.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
-from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.frame import Frame
+from evomeans.engines.rules import total_weights
 from evomeans.typing import Flags, FloatArray, Indices, Integers, Labels
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ Handle = object
 class Ability(StrEnum):
     """What some engines can do beyond K-means to its fixed point.
 
-    A strategy asks only for what an engine declares (:func:`~evomeans.search.plan.plan`), and an
-    engine refuses a :class:`Order` that asks for more (:func:`require_abilities`).
+    A strategy asks only for what an engine declares, and an engine refuses an :class:`Order` that
+    asks for more.
     """
 
     LIMITED_STEPS = "limited steps"
@@ -45,33 +46,6 @@ class Ability(StrEnum):
 
 class Abandoned(Exception):  # noqa: N818
     """Raised when the result of a refinement is no longer needed."""
-
-
-class Abandonable:
-    """What an engine inherits that calls :meth:`check_abandoned` between steps of a refinement.
-
-    ``stop[0]`` is not zero while the engine is abandoned, for kernels that take long. Copies of an
-    engine share it: workers are abandoned together.
-    """
-
-    is_abandoned: bool = False
-    stop: Integers
-
-    def __new__(cls, *arguments: Any, **named: Any) -> Self:
-        """Make the flag before any other thread can see the engine."""
-        self = super().__new__(cls)
-        self.stop = np.zeros(1, np.int64)
-        return self
-
-    def abandon(self, is_abandoned: bool) -> None:
-        """End the refinement that another thread is running, and those that follow."""
-        self.is_abandoned = is_abandoned
-        self.stop[0] = is_abandoned
-
-    def check_abandoned(self) -> None:
-        """End a refinement whose result is not needed any more."""
-        if self.is_abandoned:
-            raise Abandoned
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,22 +92,6 @@ KMEANS = LocalSearch()
 """K-means to its fixed point and nothing else; every engine can do it."""
 
 
-class Parent(Protocol):
-    """A refined solution of which offspring are made."""
-
-    @property
-    def centers(self) -> FloatArray:
-        """(k, d), in the engine's frame."""
-
-    @property
-    def cluster_weights(self) -> FloatArray:
-        """(k,)."""
-
-    @property
-    def handle(self) -> Handle | None:
-        """The engine's memory of it."""
-
-
 NOWHERE = np.empty((0, 0))
 """The centres of an order that is not placed yet."""
 
@@ -178,8 +136,8 @@ class Order:
         The operator that placed it.
     is_independent : bool
         Whether it owes nothing to any other solution, as founders do that are drawn.
-    parents : pair of Parent, optional
-        Two solutions to cross.
+    parents : pair of Individual, optional
+        Two solutions to cross (:class:`~evomeans.search.Individual`).
     crossovers : sequence of Crossing
         Tried in this order, until one makes a child. No centre is relocated if that is complete.
     divides : bool
@@ -200,7 +158,7 @@ class Order:
     least_explained: float = 0.0
     made_by: str = ""
     is_independent: bool = False
-    parents: tuple[Parent, Parent] | None = None
+    parents: tuple[Any, Any] | None = None
     crossovers: Sequence[Any] = ()
     divides: bool = field(default=False, metadata=NOT_STORED)
     founding: Any = None
@@ -208,18 +166,14 @@ class Order:
 
     def placed(self, centers: FloatArray, made_by: str, **changes: Any) -> Order:
         """Return the order with centres, and without what they were made of."""
-        spent: dict[str, Any] = {"parents": None, "crossovers": (), "founding": None}
-        placed = {**spent, "numbers": NOWHERE, "centers": centers, "made_by": made_by}
-        return replace(self, **placed, **changes)
-
-
-_needs = cache(lambda local_search: local_search.needs)
+        changes |= {"parents": None, "crossovers": (), "founding": None, "numbers": NOWHERE}
+        return replace(self, centers=centers, made_by=made_by, **changes)
 
 
 def require_abilities(starts: Sequence[Order], abilities: frozenset[Ability], engine: str) -> None:
     """Refuse starts that ask for more than an engine can do."""
     for start in starts:
-        if missing := _needs(start.local_search) - abilities:
+        if missing := start.local_search.needs - abilities:
             raise NotImplementedError(
                 f"The {engine} engine cannot do {', '.join(sorted(missing))}. It can do "
                 f"{', '.join(['K-means', *sorted(abilities)])}."
@@ -289,48 +243,100 @@ class Refinement:
         return self.is_complete and math.isinf(self.inertia)
 
 
-class Engine(Protocol):
-    """What the search and the estimators ask of an engine.
+class Engine(ABC):
+    """What the search and the estimators ask of an engine, and how most engines answer.
 
-    ``seed`` and ``better_parts`` belong to abilities. Engines without them inherit the refusals of
-    :class:`~evomeans.engines.base.BaseEngine`.
+    Engines without an ability inherit refusals of what belongs to it.
+
+    Attributes
+    ----------
+    n_samples : int
+        Number of rows held.
+    weights : (n,) array, optional
+        Their weights; None for equal ones. Engines that hold none answer :meth:`weigh` themselves.
+    total_weight : float
+        Sum of the sample weights.
+    frame : Frame
+        The shifted and scaled coordinates in which the engine works.
+    abilities : frozenset of Ability
+        What it can do beyond K-means to its fixed point.
+    batch : int
+        How many starts the engine refines together for best speed.
+    n_jobs : int
+        How many threads of this process it may use.
+    most_sampled : int
+        How many samples an engine over some of them may have; 0 if there is none.
+    n_directions : sequence of int
+        Numbers of leading directions that samples can be projected onto, the smallest first. None
+        where K-means on the projected samples would save too little time to be worth it.
+    is_prepared : bool
+        Whether it has taken in its samples, as far as that helps seeding and refinements.
+    is_abandoned : bool
+        Whether it has been abandoned.
+    stop : (1,) array
+        Not zero while it is abandoned, for kernels that take long. Copies of an engine share it:
+        workers are abandoned together.
     """
 
-    @property
-    def n_samples(self) -> int:
-        """Number of rows held."""
+    n_samples: int
+    weights: FloatArray | None
+    total_weight: float
+    frame: Frame
+    abilities: frozenset[Ability] = frozenset()
+    batch: int
+    n_jobs: int = 1
+    most_sampled: int = 0
+    n_directions: Sequence[int] = ()
+    is_prepared: bool = True
+    is_abandoned: bool = False
+    stop: Integers
 
-    @property
-    def total_weight(self) -> float:
-        """Sum of the sample weights."""
+    def __new__(cls, *arguments: Any, **named: Any) -> Self:
+        """Make the flag before any other thread can see the engine."""
+        self = super().__new__(cls)
+        self.stop = np.zeros(1, np.int64)
+        return self
 
-    @property
-    def batch(self) -> int:
-        """How many starts the engine refines together for best speed."""
+    @abstractmethod
+    def samples_at(self, quantiles: FloatArray) -> FloatArray:
+        """Rows at the given quantiles of the cumulated sample weight, shape (q, d)."""
+
+    @abstractmethod
+    def refine(self, orders: Sequence[Order]) -> list[Refinement]:
+        """Relocate where asked, then run the local search of every order."""
+
+    @abstractmethod
+    def assign(self, centers: FloatArray) -> tuple[Any, float]:
+        """Label of the closest centre of every sample (lowest index on ties), and the inertia."""
+
+    @abstractmethod
+    def distances(self, centers: FloatArray) -> Any:
+        """Euclidean distances of every sample to every centre, shape (n, k), in data units."""
+
+    def cluster_sizes(self, centers: FloatArray) -> NDArray[np.int64]:
+        """How many samples are closest to each centre."""
+        labels, _ = self.assign(centers)
+        sizes: NDArray[np.int64] = np.bincount(labels, minlength=len(centers))
+        return sizes
+
+    def weigh(self, centers: FloatArray) -> tuple[FloatArray, float]:
+        """Total weight of the samples that are closest to each centre, and the inertia."""
+        labels, inertia = self.assign(centers)
+        return total_weights(labels, self.weights, len(centers)), inertia
+
+    def labelling_seconds(self, n_clusters: int) -> float:
+        """Estimate how long it takes to label all samples, from the time that a few of them take.
+
+        Zero where that is not known, or not worth reserving.
+        """
+        return 0.0
 
     def round_size(self, n_clusters: int) -> int:
         """Return how many solutions to make in a round.
 
         It is ``batch``, or less where a few solutions keep the engine busy for long.
         """
-
-    @property
-    def n_jobs(self) -> int:
-        """How many threads of this process it may use."""
-
-    @property
-    def abilities(self) -> frozenset[Ability]:
-        """What it can do beyond K-means to its fixed point."""
-
-    @property
-    def frame(self) -> Frame:
-        """The shifted and scaled coordinates in which the engine works."""
-
-    def samples_at(self, quantiles: FloatArray) -> FloatArray:
-        """Rows at the given quantiles of the cumulated sample weight, shape (q, d)."""
-
-    def refine(self, orders: Sequence[Order]) -> list[Refinement]:
-        """Relocate where asked, then run the local search of every order."""
+        return self.batch
 
     def offspring(self, order: Order, ways: Sequence[Way]) -> Refinement | None:
         """Cross the parents of an order and refine the child.
@@ -344,65 +350,9 @@ class Engine(Protocol):
         ways : sequence of Way
             Tried in this order. All but ``Way.PARTS`` make a child.
         """
+        return None
 
-    def assign(self, centers: FloatArray) -> tuple[Any, float]:
-        """Label of the closest centre of every sample (lowest index on ties), and the inertia."""
-
-    def cluster_sizes(self, centers: FloatArray) -> NDArray[np.int64]:
-        """How many samples are closest to each centre."""
-
-    def weigh(self, centers: FloatArray) -> tuple[FloatArray, float]:
-        """Total weight of the samples that are closest to each centre, and the inertia."""
-
-    def distances(self, centers: FloatArray) -> Any:
-        """Euclidean distances of every sample to every centre, shape (n, k), in data units."""
-
-    @property
-    def most_sampled(self) -> int:
-        """How many samples an engine over some of them may have; 0 if there is none."""
-
-    def subsample(self, drawing: Drawing) -> Engine:
-        """Return an engine over some of the samples, in the same frame.
-
-        If they are drawn without centres, it has ``Ability.SEEDING``.
-        """
-
-    @property
-    def n_directions(self) -> Sequence[int]:
-        """Numbers of leading directions that samples can be projected onto, the smallest first.
-
-        None where K-means on the projected samples would save too little time to be worth it.
-        """
-
-    def projected(self, n_directions: int) -> Engine:
-        """Return an engine over all samples, projected onto one of ``n_directions``.
-
-        Its frame is another one. It has ``Ability.SEEDING`` and can be sampled.
-        """
-
-    def means(self, labels: Labels, others: FloatArray) -> FloatArray:
-        """Return the means of clusters, and ``others`` for those that have no weight.
-
-        An abandoned engine does so as well: it takes less time than a look at all samples.
-        """
-
-    def quick_looks(self, n_clusters: int, n_trials: int) -> float:
-        """How many times as long as labels of all samples :meth:`quick_seed` takes.
-
-        Infinite if there is none, or if greedy k-means++ with so many candidates takes no longer.
-        """
-
-    def quick_seed(self, quantiles: FloatArray, *, with_steps: bool = True) -> FloatArray:
-        """Return centres for which there is no time for :meth:`seed`, from the same numbers.
-
-        ``with_steps`` says whether to improve them, because there is hardly time for K-means.
-        """
-
-    def quick_steps(self, centers: FloatArray) -> FloatArray:
-        """Return centres after as much K-means as takes little more than one look at all samples.
-
-        An abandoned engine returns what it has come to.
-        """
+    # ---- threads, and work that is not needed any more
 
     def workers(self, n_clusters: int, most: int) -> Sequence[Engine]:
         """Return engines over the same samples for up to ``most`` refinements at a time.
@@ -410,9 +360,11 @@ class Engine(Protocol):
         Each may be used by one thread at a time. It is the engine itself, and no other, where more
         would not help.
         """
+        return [self]
 
     def takes_long(self, n_clusters: int) -> bool:
         """Whether a refinement may take so long that it should be abandoned when time is up."""
+        return False
 
     def abandon(self, is_abandoned: bool) -> None:
         """Stop what another thread does soon, and all that follows until it is called with False.
@@ -421,23 +373,18 @@ class Engine(Protocol):
         so far; the others are samples drawn by their weight. Everything else raises
         :class:`Abandoned`. Engines whose refinements do not take long need not stop.
         """
+        self.is_abandoned = is_abandoned
+        self.stop[0] = is_abandoned
 
-    @property
-    def is_abandoned(self) -> bool:
-        """Whether it has been abandoned."""
+    def check_abandoned(self) -> None:
+        """End a refinement whose result is not needed any more."""
+        if self.is_abandoned:
+            raise Abandoned
 
-    @property
-    def is_prepared(self) -> bool:
-        """Whether it has taken in its samples, as far as that helps seeding and refinements."""
-
-    def labelling_seconds(self, n_clusters: int) -> float:
-        """Estimate how long it takes to label all samples, from the time that a few of them take.
-
-        Zero where that is not known, or not worth reserving.
-        """
-
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027
         """Release what the engine holds outside this process."""
+
+    # ---- starts
 
     def seed(self, quantiles: FloatArray) -> FloatArray:
         """Draw k centres by k-means++, shape (k, d). Needs ``Ability.SEEDING``.
@@ -447,13 +394,36 @@ class Engine(Protocol):
         (k,), or (k, t) to draw t candidates for each centre but the first and to take the one that
         lowers Σ wD² most.
         """
+        raise NotImplementedError
 
     def seeds_among(self, places: FloatArray, draws: Sequence[FloatArray]) -> list[FloatArray]:
         """Draw the centres of several founders by k-means++ among the samples at some quantiles.
 
-        ``draws`` are the uniform numbers of each founder, of shape (k, t) as in :meth:`seed`. Needs
-        no ability.
+        ``draws`` are the uniform numbers of each founder, of shape (k, t) as in :meth:`seed`.
+        Engines without ``Ability.SEEDING`` can do it.
         """
+        raise NotImplementedError
+
+    def quick_looks(self, n_clusters: int, n_trials: int) -> float:
+        """How many times as long as labels of all samples :meth:`quick_seed` takes.
+
+        Infinite if there is none, or if greedy k-means++ with so many candidates takes no longer.
+        """
+        return math.inf
+
+    def quick_seed(self, quantiles: FloatArray, *, with_steps: bool = True) -> FloatArray:
+        """Return centres for which there is no time for :meth:`seed`, from the same numbers.
+
+        ``with_steps`` says whether to improve them, because there is hardly time for K-means.
+        """
+        raise NotImplementedError
+
+    def quick_steps(self, centers: FloatArray) -> FloatArray:
+        """Return centres after as much K-means as takes little more than one look at all samples.
+
+        An abandoned engine returns what it has come to. By default, K-means runs as always.
+        """
+        return self.refine([Order(centers)])[0].centers
 
     def unite(self, starts: Sequence[FloatArray]) -> FloatArray:
         """Merge what a few iterations of K-means come to from each of some starts.
@@ -461,6 +431,32 @@ class Engine(Protocol):
         Needs rounds that are smaller than ``batch``. An abandoned engine returns centres that it
         has come to.
         """
+        raise NotImplementedError
+
+    # ---- engines over some samples, or over projected ones
+
+    def subsample(self, drawing: Drawing) -> Engine:
+        """Return an engine over some of the samples, in the same frame.
+
+        If they are drawn without centres, it has ``Ability.SEEDING``.
+        """
+        raise NotImplementedError
+
+    def projected(self, n_directions: int) -> Engine:
+        """Return an engine over all samples, projected onto one of ``n_directions``.
+
+        Its frame is another one. It has ``Ability.SEEDING`` and can be sampled.
+        """
+        raise NotImplementedError
+
+    def means(self, labels: Labels, others: FloatArray) -> FloatArray:
+        """Return the means of clusters, and ``others`` for those that have no weight.
+
+        An abandoned engine does so as well: it takes less time than a look at all samples.
+        """
+        raise NotImplementedError
+
+    # ---- crossovers
 
     def merge(
         self, centers: FloatArray, weights: FloatArray, k: int, stop: Integers | None = None
@@ -470,6 +466,10 @@ class Engine(Protocol):
         The result is that of :func:`~evomeans.kernels.ward.pnn_merge`, or nearly so if there are
         thousands.
         """
+        # Imported late: importing the estimator loads no compiler.
+        from evomeans.kernels.ward import pnn_merge
+
+        return pnn_merge(centers, weights, k, stop)
 
     def better_parts(
         self,
@@ -496,3 +496,4 @@ class Engine(Protocol):
             The centres of ``first`` that give way, and as many of ``second`` that replace them.
             None if the result would not be better than both.
         """
+        raise NotImplementedError

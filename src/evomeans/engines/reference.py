@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from evomeans.engines.base import BaseEngine, DrawnCenters
+from evomeans.engines.base import DrawnCenters
 from evomeans.engines.course import AbandonRule, Momentum
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import Ability, Handle, Order, Refinement
@@ -36,7 +36,7 @@ from evomeans.engines.sampling import Drawing, roulette
 from evomeans.typing import Flags, FloatArray
 
 
-class ReferenceEngine(DrawnCenters, BaseEngine):
+class ReferenceEngine(DrawnCenters):
     """Dense samples, brute force, one thread."""
 
     batch = 1
@@ -55,17 +55,13 @@ class ReferenceEngine(DrawnCenters, BaseEngine):
         self.n_samples = len(X)
         self.dtype = X.dtype
 
-    def drawn(self, drawing: Drawing) -> tuple[FloatArray, FloatArray]:
-        """Return rows that are drawn by their weights and distances, and what each stands for."""
+    def subsample(self, drawing: Drawing) -> ReferenceEngine:
+        """Make an engine over rows that are drawn by their weights and distances."""
         costs, centers = None, drawing.centers
         if centers is not None:
             costs = self.weights * self.nearest(centers)
         rows, own = drawing.choose(costs, self.weights, self.total_weight, self.n_samples)
-        return self.frame.decode(self.samples[rows]), own
-
-    def subsample(self, drawing: Drawing) -> ReferenceEngine:
-        """Make an engine over rows that are drawn."""
-        return ReferenceEngine(*self.drawn(drawing), self.frame)
+        return ReferenceEngine(self.frame.decode(self.samples[rows]), own, self.frame)
 
     def refine(self, starts: Sequence[Order]) -> list[Refinement]:
         """Refine every start, one after the other."""

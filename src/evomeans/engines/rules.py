@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.typing import FloatArray, Labels
+
 GOLDEN_RATIO = 0.6180339887498949
 
 # From this many rows on, the CPU engine puts dense samples into buckets first.
@@ -36,11 +38,9 @@ MOST_SPARE = 8
 def split_mixture(alpha: float, quantile: float) -> tuple[bool, float]:
     """Decide which part of the mixture (1−α)·wᵢ/Σw + α·wᵢδᵢ/Σwδ a uniform number falls into.
 
-    Drawing the part first and the sample then is the same distribution as drawing from the sum,
-    but the first part needs no distances.
-
-    Returns whether the sample is to be drawn by wᵢδᵢ instead of wᵢ, and the uniform number in
-    [0, 1) left for that draw.
+    Drawn one after the other, part and sample have the distribution of the sum, and the first part
+    needs no distances. Returns whether the sample is to be drawn by wᵢδᵢ instead of wᵢ, and the
+    uniform number in [0, 1) left for that draw.
     """
     uniform_part = 1.0 - alpha
     if quantile < uniform_part:
@@ -61,9 +61,13 @@ def repair_draw(alpha: float, quantile: float, repair: int) -> tuple[float, floa
 def sits_on_centers(squares: NDArray[np.float64], norms: NDArray[np.float64]) -> bool:
     """Whether every sample equals its centre up to the rounding of a mean.
 
-    Then an empty cluster cannot be helped: there are fewer distinct samples than clusters.
-
-    * ``squares`` (n,): squared distances of the samples that count to their centres.
-    * ``norms`` (n,): their own squared lengths.
+    Then an empty cluster cannot be helped: there are fewer distinct samples than clusters. The
+    ``norms`` are squared lengths of the samples, the ``squares`` their squared distances.
     """
     return bool(np.all(squares <= SQUARED_ROUNDING * norms))
+
+
+def total_weights(labels: Labels, weights: FloatArray | None, n_clusters: int) -> FloatArray:
+    """Return the total weight of the samples of each cluster; those labelled −1 are in none."""
+    totals = np.bincount(labels + 1, weights, n_clusters + 1)
+    return totals[1:].astype(np.float64)

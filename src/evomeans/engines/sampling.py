@@ -3,11 +3,10 @@
 A row is taken if a uniform number, which is a function of the seed and of the row's number alone,
 is below its probability. So one pass over the rows suffices, in any order and in any blocks.
 
-Of two things each decides one half of the sample: the weight of a row, and what it costs to
-represent it by the closest of some rough centres. The former alone would miss a few rows far out
-that need a centre of their own; a group that matters to the sum of squares is a large part of the
-latter. Weights of w/p make sums over the sample unbiased estimates of sums over all rows
-(importance sampling, as for the coresets of Bachem, Lucic and Krause, KDD 2018).
+Half of the probability is by the weight of a row, half by what it costs to represent it by the
+closest of some rough centres: a few rows far out may need a centre of their own. Weights of w/p
+make sums over the sample unbiased estimates of sums over all rows (importance sampling, as for the
+coresets of Bachem, Lucic and Krause, KDD 2018).
 """
 
 from __future__ import annotations

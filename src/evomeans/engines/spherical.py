@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import REORDER, jit
 from evomeans.compiled.ready import Call
-from evomeans.engines.base import Descent, ModelEngine, is_hopeless, weighted_sum
+from evomeans.engines.base import ModelEngine, is_hopeless, weighted_sum
 from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.cpu.kernels import calls, other_calls
 from evomeans.engines.frame import Frame, is_sparse, means_of
@@ -207,8 +207,7 @@ class SphericalEngine(ModelEngine):
         """The engine of plain k-means over the same directions, in single precision.
 
         The squared distance of directions is 2 (1 − cos): both have the same closest centres of
-        length one, and the same k-means++. Centres of low inertia are near those of a low
-        objective.
+        length one, and the same k-means++.
         """
         if self._plain is None:
             chances = None if (self.chances == 1.0).all() else self.chances
@@ -362,7 +361,9 @@ class SphericalEngine(ModelEngine):
         plain.memory.give_back(found)
         return units
 
-    def descend(self, centers: FloatArray, single_moves: bool, goal: float = math.inf) -> Descent:
+    def descend(
+        self, centers: FloatArray, single_moves: bool, goal: float = math.inf
+    ) -> Refinement:
         """Alternate assignments, sums and single moves until nothing changes."""
         if self._is_large(len(centers)):
             centers = self._approach(unit_rows(centers), goal)
@@ -397,7 +398,8 @@ class SphericalEngine(ModelEngine):
             units = normalized(sums, np.sqrt(norms), units)
         units, found, objective = kept
         totals = np.bincount(found, self.weights, k).astype(np.float64)
-        return Descent(np.ascontiguousarray(units.T), found, objective, totals, n_iter)
+        centers = np.ascontiguousarray(units.T)
+        return Refinement(centers, objective, totals, n_iter, labels=found)
 
 
 def unit_rows(X: Any) -> Any:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
 from evomeans.compiled.ready import Call
-from evomeans.engines.base import Descent, ModelEngine, is_hopeless, weighted_sum
+from evomeans.engines.base import ModelEngine, is_hopeless, weighted_sum
 from evomeans.engines.constrained.engine import closest_centers, measured_blocks
 from evomeans.engines.constrained.engine import kernel_calls as constrained_calls
 from evomeans.engines.constrained.moves import (
@@ -29,6 +29,7 @@ from evomeans.engines.constrained.moves import (
     move_items,
 )
 from evomeans.engines.frame import Frame
+from evomeans.engines.protocol import Refinement
 from evomeans.kernels.vectors import squared_difference
 from evomeans.typing import FloatArray, Integers, Labels
 
@@ -236,14 +237,17 @@ class TrimmedEngine(ModelEngine):
     def assign(self, centers: FloatArray) -> tuple[Labels, float]:
         """Label the samples, −1 for those left out; return the objective too."""
         found = self.trim(centers)
-        return found.labels_with_outliers(self.weights), self.in_data_units(found.objective)
+        objective = self.frame.inertia_in_data_units(found.objective)
+        return found.labels_with_outliers(self.weights), objective
 
     def distances(self, centers: FloatArray) -> FloatArray:
         """Distances of all samples to all centres."""
         squares = [found for _, found in measured_blocks(self, self.items, centers)]
         return np.ldexp(np.sqrt(np.concatenate(squares)), -self.frame.exponent)
 
-    def descend(self, centers: FloatArray, single_moves: bool, goal: float = math.inf) -> Descent:
+    def descend(
+        self, centers: FloatArray, single_moves: bool, goal: float = math.inf
+    ) -> Refinement:
         """Alternate assignment, trimming, means, single moves and exchanges until none improves."""
         (n, d), k = self.items.points.shape, len(centers)
         work = MoveMemory.allocate(n, k, d)
@@ -270,7 +274,7 @@ class TrimmedEngine(ModelEngine):
         found = self.trim(best_means)
         totals = np.bincount(found.labels, found.kept, k).astype(np.float64)
         labels = found.labels_with_outliers(self.weights)
-        return Descent(best_means, labels, found.objective, totals, n_iter)
+        return Refinement(best_means, found.objective, totals, n_iter, labels=labels)
 
     def _move(self, items: Items, clusters: Clustering, work: MoveMemory) -> None:
         """Move single samples until none can be; then exchange some with those left out."""

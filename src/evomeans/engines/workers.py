@@ -94,14 +94,9 @@ def watched(engine: Engine, job: Callable[[], Result], is_over: Callable[[], boo
 class Workers:
     """Engines that share their samples, each used by a thread of its own.
 
-    Results depend neither on the number of workers nor on their speed: nothing that an engine
-    remembers changes a result.
+    There are up to ``most``, or ``engine`` alone where more would not help. Results depend neither
+    on their number nor on their speed: nothing that an engine remembers changes a result.
 
-    * ``engine``: it works alone where more would not help.
-    * ``most``: workers at most.
-
-    Notes
-    -----
     Jobs may have to be dropped, because time is up or because of Ctrl-C. If they take long, none is
     done in the thread that asks for the result: it would see neither.
     """

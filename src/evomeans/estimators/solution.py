@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines import Engine, Order, create_engine, is_dask
-from evomeans.engines.base import total_weights
 from evomeans.engines.frame import FARTHEST_CENTER, Frame, check_resolution, is_sparse, reaching
 from evomeans.engines.reference import ReferenceEngine
+from evomeans.engines.rules import total_weights
 from evomeans.estimators.parameters import Surroundings
 from evomeans.search import History, Individual, SearchResult, SearchSettings, StopReason, Strategy
-from evomeans.search.search import Weighed
 from evomeans.typing import FloatArray
 
 if TYPE_CHECKING:
@@ -75,13 +74,13 @@ class EarlyAnswer:
         self._centers: FloatArray | None = None
         self.solution: FinalSolution | None = None
 
-    def weigh(self, centers: FloatArray) -> Weighed:
+    def weigh(self, centers: FloatArray) -> tuple[FloatArray, FloatArray, float]:
         """Return what the answer with these centres, in the frame, looks like to the search."""
         k = len(centers)
         alone = Individual(centers, math.inf, np.zeros(k), alpha=0.0)
         self.solution = found = self._settle(self._engine, alone, True)
         self._centers = encode_centers(self._engine.frame, found.centers)
-        return Weighed(self._centers, total_weights(found.labels, self._weights, k), found.inertia)
+        return self._centers, total_weights(found.labels, self._weights, k), found.inertia
 
     def solution_for(self, best: Individual) -> FinalSolution | None:
         """Return the solution if these are its centres."""

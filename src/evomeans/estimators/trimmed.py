@@ -143,5 +143,5 @@ def settled(engine: Any, centers: FloatArray, dtype: Any) -> FinalSolution:
         "n_outliers_": float(engine.trimmed),
         "radius_": float(np.ldexp(np.sqrt(counted.max()), -engine.frame.exponent)),
     }
-    inertia = engine.in_data_units(found.objective)
+    inertia = engine.frame.inertia_in_data_units(found.objective)
     return FinalSolution(rounded, labels, inertia, int(np.count_nonzero(sizes)), fitted)

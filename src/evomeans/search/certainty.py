@@ -1,10 +1,10 @@
 """The probability that a search has found the best solution, from what it has seen.
 
-A search looks for its best solution again and again, from independent starts. The more of them lead
-there, and the sooner, the less probable it is that there is something better within reach. A
-logistic model turns this into a probability. Its coefficients were fitted by
-``python -m lab certainty fit`` to searches on one half of a set of problems, and judged on the
-other half by ``python -m lab certainty report``. docs/guide/how-sure.md shows the result.
+The more independent starts lead to the best solution, and the sooner, the less probable it is that
+there is something better within reach. A logistic model turns this into a probability. Its
+coefficients were fitted by ``python -m lab certainty fit`` to searches on one half of a set of
+problems, and judged on the other half by ``python -m lab certainty report``
+(docs/guide/how-sure.md).
 """
 
 from __future__ import annotations
@@ -115,9 +115,8 @@ def work(n_solutions: int, n_samples: int, n_features: int, n_clusters: int) -> 
 def level_of_cheap(level: float, work: float) -> float:
     """Return the level of certainty that is asked of a search, given what it has cost so far.
 
-    To be wrong costs the same whether a search has taken an hour or a millisecond, but to go on
-    does not. So the odds that are asked for grow with the square of the factor by which the work is
-    less than a sixth of a second.
+    To go on costs less than to be wrong where a search is cheap. So the odds that are asked for
+    grow with the square of the factor by which the work is less than a sixth of a second.
     """
     if level == 1.0:
         return level

@@ -13,23 +13,14 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evomeans.engines.protocol import (
-    Abandonable,
-    Abandoned,
-    Ability,
-    Engine,
-    Order,
-    Way,
-)
+from evomeans.engines.protocol import Abandoned, Ability, Engine, Order, Way
 from evomeans.engines.workers import side_by_side
 from evomeans.search.population import Individual
-from evomeans.typing import FloatArray, Integers
+from evomeans.typing import FloatArray
 
-# Of a division: the centre that is given up is the most crowded one of this share of all; so many
-# samples are drawn, and the cluster of the one that is farthest from its centre is divided; and how
-# far the halves begin from the centre of their cluster, on the way to that sample.
+# Of a division: the share of all centres of which the most crowded one is given up; how many
+# samples are drawn to tell the cluster to divide; and how far the halves begin from its centre.
 CROWDED_SHARE, DRAWN_TO_DIVIDE, HALF_STEP = 0.1, 4, 0.1
 
 
@@ -80,14 +71,9 @@ class Breeding:
         """A source of its own, so that it does not matter in which order offspring are made."""
         return np.random.default_rng(int(self.quantile * 2.0**53))
 
-    @property
-    def stop(self) -> Integers | None:
-        """Flag that ends long kernels; None if the engine cannot be abandoned."""
-        return self.engine.stop if isinstance(self.engine, Abandonable) else None
-
     def check_stop(self) -> None:
         """Raise :class:`~evomeans.engines.protocol.Abandoned` if a kernel was ended."""
-        if self.stop is not None and self.stop[0]:
+        if self.engine.stop[0]:
             raise Abandoned
 
 
@@ -140,10 +126,9 @@ def squared_matching_crossover(first: Individual, second: Individual, breeding: 
     """Pair up the centres of two parents by squared distance, and take one centre of each pair.
 
     Centres that both parents have are paired with each other, and the others at the least total
-    of squares, as in the authors' program. With many features, some centres are wasted on single
-    samples or on parts of a cluster, and plain distances pair such centres with each other, so
-    that the child has as many of them as its parents. Squares do not
-    (docs/laboratory/reading-the-paper.md has the measurements).
+    of squares, as in the authors' program. With many features, plain distances pair centres that
+    are wasted with each other, so that the child has as many of them as its parents
+    (docs/laboratory/reading-the-paper.md).
     """
     return _matched(first, second, breeding, squared=True)
 
@@ -153,19 +138,10 @@ def _matched(first: Individual, second: Individual, breeding: Breeding, *, squar
     from evomeans.kernels.matching import MatchingArrays, cross
 
     child, is_second = np.empty_like(first.centers), np.empty(1, np.bool_)
-    arrays = MatchingArrays.allocate(len(child), breeding.stop)
+    arrays = MatchingArrays.allocate(len(child), breeding.engine.stop)
     cross(first.centers, second.centers, breeding.coins, child, squared, arrays, is_second)
     breeding.check_stop()
     return Child(child, second if is_second[0] else first)
-
-
-def _replaced(
-    parent: Individual, places: NDArray[np.generic], others: FloatArray, is_complete: bool = False
-) -> Child:
-    """Put other centres into some places of a parent."""
-    centers = parent.centers.copy()
-    centers[places] = others
-    return Child(centers, parent, is_complete)
 
 
 def partition_crossover(first: Individual, second: Individual, breeding: Breeding) -> Child | None:
@@ -185,9 +161,12 @@ def partition_crossover(first: Individual, second: Individual, breeding: Breedin
     if found is None:
         return None
     gone, taken = found
+    parent, places, others = first, gone, second.centers[taken]
     if np.count_nonzero(gone) > len(gone) // 2:
-        return _replaced(second, ~taken, first.centers[~gone], is_complete=True)
-    return _replaced(first, gone, second.centers[taken], is_complete=True)
+        parent, places, others = second, ~taken, first.centers[~gone]
+    centers = parent.centers.copy()
+    centers[places] = others
+    return Child(centers, parent, is_complete=True)
 
 
 def merging_crossover(first: Individual, second: Individual, breeding: Breeding) -> Child:
@@ -205,7 +184,8 @@ def merging_crossover(first: Individual, second: Individual, breeding: Breeding)
     k = len(first.centers)
     both = np.concatenate([first.centers, second.centers])
     weights = np.concatenate([first.cluster_weights, second.cluster_weights])
-    merged, _, origins = breeding.engine.merge(both, weights, k, breeding.stop)
+    engine = breeding.engine
+    merged, _, origins = engine.merge(both, weights, k, engine.stop)
     breeding.check_stop()
     places = np.empty(k, dtype=np.intp)
     own = origins < k
@@ -234,12 +214,9 @@ def divide(centers: FloatArray, rows: FloatArray, rng: np.random.Generator) -> F
     on average. A sample of the same cloud is σ² + D²/4 away from the centre between the clouds, and
     2σ² from a sample. So a centre on a sample attracts hardly any other where D² < 4σ², which is
     the rule in many noisy features. A centre that begins close to the one between the clouds
-    divides their samples by a plane, and K-means does the rest.
+    divides their samples by a plane, and K-means does the rest. A swap divides a cluster, too.
 
-    Engines that swap centres need none of this: a swap divides a cluster, too.
-
-    Of the rows, which are samples, the one that is farthest from its centre tells the cluster. The
-    given-up centre and that of the cluster are then on both sides of where the latter was.
+    Of the rows, which are samples, the one that is farthest from its centre tells the cluster.
     """
     k = len(centers)
     if k < 2:

@@ -14,15 +14,15 @@ from evomeans.engines.sampling import Drawing
 from evomeans.engines.workers import watched
 from evomeans.typing import FloatArray
 
-# How many samples an engine hands out if it cannot seed among all of them: at least the first
-# number, and the second for each centre.
+# Samples that an engine hands out if it cannot seed among all: at least, and for each centre.
 FEW_SAMPLES, SAMPLES_PER_CENTER = 2000, 20
 # Samples of which a random mean is the mean.
 MEAN_OF = 4
-# What a quick start takes, in looks at its samples: K-means alone, K-means after k-means++, and how
-# much longer than a look each candidate of greedy k-means++ takes. And how many samples it has for
-# each centre, at least, at least for greedy k-means++, and at most.
-LOOKS, LOOKS_SEEDED, LOOKS_OF_A_CANDIDATE = 4, 7, 0.9
+# What a quick start takes, in looks at its samples: K-means, K-means after k-means++, the same in
+# leading directions, where a look takes longer than its products, and each candidate of greedy
+# k-means++.
+LOOKS, LOOKS_SEEDED, LOOKS_PROJECTED, LOOKS_OF_A_CANDIDATE = 4, 7, 8, 0.9
+# How many samples it has for each centre: at least, at least for greedy k-means++, and at most.
 FEWEST_PER_CENTER, FEWEST_IF_GREEDY, MOST_PER_CENTER = 4, 8, 50
 # To project samples onto leading directions, to put them into order there and to average the
 # clusters in all features takes as long as so many products for each sample.
@@ -32,8 +32,6 @@ TO_PROJECT = 100_000
 TO_ORDER, MANY_FEATURES, LEADING, FEW_FEATURES = 5_000, 128, 32, 32
 # To assign all samples and to average the clusters, in looks.
 A_STEP = 1.1
-# With few features, a look takes longer than its products; K-means after k-means++ so many looks.
-LOOKS_PROJECTED = 8
 # The share of the samples that are enough for K-means in more directions than the fewest.
 ENOUGH = 1 / 3
 
@@ -49,10 +47,6 @@ class Founding(Protocol):
     def name(self) -> str:
         """Name of the founding in the records."""
 
-    @property
-    def needs(self) -> frozenset[Ability]:
-        """Abilities that the engine must have."""
-
     def draw(self, n_samples: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:
         """Draw the random numbers of one founder."""
 
@@ -65,7 +59,6 @@ class RandomSamples:
     """k distinct samples, drawn by their weight (section 3.1 of the paper)."""
 
     name: ClassVar[str] = "random samples"
-    needs: ClassVar[frozenset[Ability]] = frozenset()
 
     def draw(self, n_samples: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:
         """Draw distinct slots of equal weight: distinct samples, unless one fills two slots."""
@@ -83,12 +76,11 @@ class RandomSamples:
 class RandomMeans:
     """Each centre is the mean of a few samples, drawn by their weight.
 
-    A model of k-means with outliers, links or limits can have optima to which no centres on samples
-    lead. And where there are few different samples, this is how founders can differ at all.
+    Models with outliers, links or limits can have optima to which no centres on samples lead. And
+    where there are few different samples, this is how founders can differ at all.
     """
 
     name: ClassVar[str] = "random means"
-    needs: ClassVar[frozenset[Ability]] = frozenset()
 
     def draw(self, n_samples: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:
         """Draw samples, not necessarily different ones."""
@@ -116,7 +108,6 @@ class KMeansPlusPlus:
 
     greedy: bool = False
     name: ClassVar[str] = "k-means++"
-    needs: ClassVar[frozenset[Ability]] = frozenset()
 
     def n_trials(self, n_clusters: int) -> int:
         """Return how many candidates each centre has: as many as in scikit-learn."""
@@ -143,13 +134,11 @@ class KMeansPlusPlus:
 class MergedStarts:
     """A few iterations of K-means from each of two draws of random samples, merged into one.
 
-    Merging keeps what both have found, and takes the better of what they have not. K-means ends
-    lower from there than from either draw, after fewer iterations in all. Only engines with small
-    rounds can do it.
+    K-means ends lower from there than from either draw, after fewer iterations in all. Only engines
+    with small rounds can do it.
     """
 
     name: ClassVar[str] = "merged starts"
-    needs: ClassVar[frozenset[Ability]] = frozenset()
 
     def draw(self, n_samples: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:
         """Draw two sets of distinct samples."""
@@ -164,7 +153,7 @@ class MergedStarts:
 class QuickSeeding(KMeansPlusPlus):
     """What an engine has for large samples where there is no time for greedy k-means++.
 
-    * ``with_steps``: whether it improves the seeds, because there is hardly time for K-means.
+    ``with_steps`` is as in :meth:`~evomeans.engines.protocol.Engine.quick_seed`.
     """
 
     greedy: bool = True
@@ -197,7 +186,6 @@ class QuickStart:
     n_directions: int = 0
     averages: bool = False
     name: ClassVar[str] = "quick start"
-    needs: ClassVar[frozenset[Ability]] = frozenset()
 
     def draw(self, n_samples: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:
         """Draw distinct slots of equal weight, and a number for each candidate of k-means++."""

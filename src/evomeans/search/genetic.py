@@ -21,13 +21,13 @@ from evomeans.search.levels import (
     DRAWING,
     REFINING,
     WorkLimit,
-    best_solutions,
     draw_samples,
     level_sizes,
     refined_on,
     settings_below,
 )
-from evomeans.search.plan import Facts, local_search_between_levels, plan
+from evomeans.search.plan import Facts, plan
+from evomeans.search.population import Population, different_members
 from evomeans.search.search import Bounds, Search, SearchState, Weigh
 from evomeans.search.settings import SearchSettings
 from evomeans.search.stopping import DeferredInterrupt, SearchResult, StopReason, Timing
@@ -124,8 +124,9 @@ def solve(
     if levels is None:
         levels = level_sizes(settings, engine.n_samples, n_clusters, engine.most_sampled)
     rules = plan(settings, Facts.of(engine, n_clusters), n_clusters, 0.0).rules
+    population = Population(rules, max(rules.n_founders, len(initial)))
     bounds = Bounds.of_search(engine, n_clusters, settings)
-    state, audience = SearchState.beginning(rng, rules, initial, bounds), Audience(observers)
+    state, audience = SearchState(rng, population, list(initial), bounds), Audience(observers)
     with (
         DeferredInterrupt() if interrupt is None else nullcontext(interrupt) as interrupt,
         Workers(engine, n_clusters, settings.most_at_a_time).at_work() as workers,
@@ -162,10 +163,10 @@ def found_on_sample(search: Search, levels: Sequence[int]) -> None:
         interrupt=timing.interrupt,
         levels=(),
     )
-    solutions = best_solutions(below.population, settings.min_population)
+    best = different_members(below.population)[: settings.min_population]
+    solutions = [one.centers for one in best]
     for sample in reversed(samples[:-1]):
-        local_search = local_search_between_levels(sample.abilities)
-        solutions = refined_on(sample, solutions, local_search, timing.may_take(REFINING))
+        solutions = refined_on(sample, solutions, timing.may_take(REFINING))
     state.n_sampled, state.given = len(solutions), [*solutions, *state.given]
     population.sample_size, population.founders_due = smallest.n_samples, len(state.given)
     state.n_on_samples += below.n_offspring

@@ -118,14 +118,8 @@ class History(list[OffspringRecord]):
 
     def _repr_html_(self) -> str:
         """Show a small convergence picture in notebooks."""
-        if not self:
-            return convergence_html([], "No search: the history is empty.")
-        first, last = self[0], self[-1]
-        text = f"{last.number:,} offspring in {last.seconds:.3g} s: best inertia {last.best:.6g}"
-        if last.best < first.inertia:
-            gain = 100 * (1 - last.best / first.inertia)
-            text += f", {gain:.3g} % below the first solution"
-        return convergence_html([record.best for record in self], text)
+        picture = line_svg([record.best for record in self]) if self else ""
+        return f"<div>{picture}<div>{escape(repr(self))}</div></div>"
 
     def column(self, name: str) -> NDArray[np.generic]:
         """One field of all records as an array, e.g. ``history.column("best")``."""
@@ -152,13 +146,9 @@ class History(list[OffspringRecord]):
 
     def to_pandas(self) -> Any:
         """Return a pandas DataFrame with a row for each record and a column for each field."""
-        try:
-            from pandas import DataFrame
-        except ImportError as error:
-            raise ImportError(
-                "to_pandas needs pandas, which is not installed: pip install pandas. "
-                'column("best") returns one field as an array without it.'
-            ) from error
+        # Imported late: pandas is optional.
+        from pandas import DataFrame
+
         return DataFrame({name: self.column(name) for name in COLUMNS})
 
 
@@ -200,32 +190,23 @@ Observer = Callable[[OffspringRecord], object]
 """Called with every record; returning ``True`` ends the search."""
 
 
-def is_its_own(observer: object, verb: str) -> bool:
-    """Whether an observer has a verb that does something."""
-    method = getattr(observer, verb, None)
-    does_nothing = getattr(method, "__func__", None) is getattr(SearchObserver, verb)
-    return method is not None and not does_nothing
-
-
 class Audience:
     """All observers of a search, or of a path."""
 
     def __init__(self, observers: Sequence[Callable[[Any], object]]) -> None:
+        self._observers = observers
         self.seeing = [
             getattr(one, "on_solution", one)
             for one in observers
-            if is_its_own(one, "on_solution") or not isinstance(one, SearchObserver)
+            if getattr(type(one), "on_solution", None) is not SearchObserver.on_solution
         ]
-        self._verbs = {
-            verb: [getattr(one, verb) for one in observers if is_its_own(one, verb)]
-            for verb in ("on_start", "on_best", "on_settled", "on_round", "on_end")
-        }
         self.said_stop = False
 
     def tell(self, verb: str, *seen: Any) -> None:
-        """Tell all who want to know."""
-        for told in self._verbs[verb]:
-            told(*seen)
+        """Tell all who have that verb."""
+        for one in self._observers:
+            if hasattr(one, verb):
+                getattr(one, verb)(*seen)
 
     @contextmanager
     def watching(self, state: Any) -> Iterator[None]:
@@ -249,17 +230,6 @@ class Audience:
 WIDE, HIGH = 320, 64
 # A gap of this share of the first one is at the bottom; the scale is logarithmic.
 SMALLEST_GAP = 1e-6
-
-
-def convergence_html(best: Sequence[float], text: str) -> str:
-    """Draw the lowest inertia after each solution as a falling line, with a line of text below.
-
-    The text is escaped here. The colours are those of the surroundings.
-    """
-    caption = f'<div style="font-size:90%">{escape(text)}</div>'
-    if not len(best):
-        return f"<div>{caption}</div>"
-    return f"<div>{line_svg(best)}{caption}</div>"
 
 
 def line_svg(best: Sequence[float]) -> str:

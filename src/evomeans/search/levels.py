@@ -1,10 +1,8 @@
 """Where a search begins: on samples of the rows, if there are many rows for each cluster.
 
-A few hundred rows per cluster tell nearly all about where centres belong, and an offspring that is
-refined on them costs a fraction of one that is refined on all. So a population is founded by a
-whole search on a *sample*. Its best solutions are refined on all rows, and the search continues
-there. If there are very many rows, these solutions are first refined on larger samples, one after
-the other. Each size is a *level*.
+A population is founded by a whole search on a *sample*, whose best solutions are refined on all
+rows. If there are very many, these solutions are first refined on larger samples, one after the
+other. Each size is a *level* (docs/background/large-data.md).
 """
 
 from __future__ import annotations
@@ -17,48 +15,35 @@ from functools import partial
 
 import numpy as np
 
-from evomeans.engines.protocol import KMEANS, Abandoned, Engine, LocalSearch, Order
+from evomeans.engines.protocol import Abandoned, Ability, Engine, LocalSearch, Order
 from evomeans.engines.sampling import Drawing
 from evomeans.engines.workers import watched
 from evomeans.search.history import OffspringRecord, SearchObserver
-from evomeans.search.population import CLONE_TOLERANCE, Individual
 from evomeans.search.settings import SearchSettings
 from evomeans.typing import FloatArray
 
-# Rows of the smallest sample, whatever the number of clusters: fewer are not worth the trouble.
-FEWEST_ROWS = 5_000
-# A sample is worthwhile only if it is this many times smaller than what it is drawn from.
-SMALLER = 8
+# Rows of the smallest sample at least, and how many times smaller than its source a sample has to
+# be.
+FEWEST_ROWS, SMALLER = 5_000, 8
 # How much larger a level is than the one below it, at most.
 LEVEL_RATIO = 4
-# Rows per cluster of the pilot, whose rough centres decide which rows are drawn for a sample.
-PILOT_PER_CLUSTER = 20
-# Rows of the pilot at least.
-PILOT = 2_000
-# Share of the time left that drawing samples may take.
-DRAWING = 0.3
-# Share of the time left that the search on the smallest sample may take.
-SHARE_OF_TIME = 0.25
-# Share of the time left that the refinement on each larger sample may take.
-REFINING = 0.5
-# Least patience of a search on a sample, relative to the longest patience.
-LEAST_PATIENCE = 1 / 3
-# Most patience of a search on a sample, likewise.
-MOST_PATIENCE = 5.0
-# The same where all rows are searched in rounds of many offspring.
-MOST_BEFORE_ROUNDS = 20.0
+# Rows of the pilot, whose rough centres decide which rows are drawn: at least, and per cluster.
+PILOT, PILOT_PER_CLUSTER = 2_000, 20
+# Shares of the time left that drawing samples may take, the search on the smallest one, and the
+# refinement on each larger one.
+DRAWING, SHARE_OF_TIME, REFINING = 0.3, 0.25, 0.5
+# Least and most patience of a search on a sample, relative to the longest patience; and the most
+# where all rows are searched in rounds of many offspring.
+LEAST_PATIENCE, MOST_PATIENCE, MOST_BEFORE_ROUNDS = 1 / 3, 5.0, 20.0
 # A search on a sample also ends when it has worked as much as this many iterations on all rows
-# without a significant improvement, and its population is alike.
-PASSES = 30
-# The same while founders are made, because offspring become alike in any search.
-PASSES_OF_FOUNDERS = 10
-# Relative improvement that is significant: smaller ones differ from sample to sample.
-SIGNIFICANT = 1e-3
-# A population is alike if half of it is within this relative distance of the best.
-ALIKE = 1e-2
-# Where all rows are searched in rounds of many offspring, it makes this many rounds at least,
-# unless its patience ends: one round on all rows costs about as much as all of these, and brings
-# less.
+# without a significant improvement, and its population is alike. There are fewer while founders are
+# made, because offspring become alike in any search.
+PASSES, PASSES_OF_FOUNDERS = 30, 10
+# Relative improvement that is significant: smaller ones differ from sample to sample. And how far
+# from the best the better half of a population is that is alike.
+SIGNIFICANT, ALIKE = 1e-3, 1e-2
+# Rounds that a search on a sample makes at least, unless its patience ends, where all rows are
+# searched in rounds: one of those costs about as much as all of these, and brings less.
 LEAST_ROUNDS = 30
 # Rows per cluster from which on the swaps that a solution has had on its sample are enough: on all
 # rows they take longer than K-means, and more memory than the rows.
@@ -66,12 +51,10 @@ SWAPPED_BELOW = 20_000
 # How many solutions at least are carried on; fewer and fewer are worth the time on larger levels.
 FEWEST_CARRIED = 4
 # Rows up to which offspring on all of them are so cheap that a population from a sample is most
-# patient. Its clusters are large, so offspring have next to no swaps, and improvements are rare.
-CHEAP_ROWS = 100_000
-# How many times as patient it is as other populations.
-LONGER = 2.0
-# Relative differences of the sum of squares up to this are ignored there, because they differ from
-# sample to sample.
+# patient, and how many times as patient as others: its clusters are large, so offspring have next
+# to no swaps, and improvements are rare.
+CHEAP_ROWS, LONGER = 100_000, 2.0
+# Relative differences of the sum of squares that differ from sample to sample.
 SAMPLE_TOLERANCE = 1e-4
 
 
@@ -135,9 +118,9 @@ def draw_samples(
 class WorkLimit(SearchObserver):
     """Ends the search on a sample when it costs more than it promises.
 
-    Where clusters overlap, K-means takes many iterations and all solutions are about as good. Then
-    iterations on all rows are the better investment. Work is rows times iterations, so it
-    does not depend on the machine. A search of all rows would make ``batch`` offspring in a round.
+    Where clusters overlap, K-means takes many iterations, and all solutions are about as good. Then
+    iterations on all rows are the better investment. Work is rows times iterations. A search of all
+    rows would make ``batch`` offspring in a round.
     """
 
     def __init__(self, n_sampled: int, n_samples: int, batch: int = 1) -> None:
@@ -159,18 +142,17 @@ class WorkLimit(SearchObserver):
 def refined_on(
     sample: Engine,
     solutions: Sequence[FloatArray],
-    local_search: LocalSearch = KMEANS,
     is_over: Callable[[], bool] = lambda: False,
 ) -> list[FloatArray]:
     """Return the better half of solutions of a smaller sample after K-means on a larger one.
 
-    The best comes first. All levels together cost about as much as a run on all rows. They tell
-    better which of the solutions is the best, and leave less to do for K-means on all rows. If it
+    The best comes first. All levels together cost about as much as a run on all rows. If it
     ``is_over()`` before its end, the solutions are returned as they are.
     """
     if is_over():
         return list(solutions)
     solutions = solutions[: max(FEWEST_CARRIED, len(solutions) // 2)]
+    local_search = LocalSearch(momentum=Ability.MOMENTUM in sample.abilities)
     starts = [Order(centers, local_search=local_search) for centers in solutions]
     refined = watched(sample, lambda: sample.refine(starts), is_over)
     if not all(one.is_complete for one in refined):
@@ -184,11 +166,9 @@ def settings_below(
     """Return the settings of a search on a sample: of one population, with momentum.
 
     Single moves are left out. They lead to better solutions of the sample, but not of all rows, and
-    take longer than momentum, which is there for what K-means alone creeps through.
-
-    The given settings are those of the search on all rows, which makes ``batch`` offspring in a
-    round. There are ``ratio`` times as many rows in all, so as many offspring of the sample
-    cost as much as one on all rows. Some ``seconds`` have been spent already.
+    take longer than momentum. The search on all rows makes ``batch`` offspring in a round. There
+    are ``ratio`` times as many rows in all, so as many offspring of the sample cost as much as one
+    on all rows. Some ``seconds`` have been spent already.
     """
     left, strategy, wait = None, settings.strategy, settings.longest_wait(n_clusters)
     most = MOST_PATIENCE if batch == 1 else MOST_BEFORE_ROUNDS
@@ -212,18 +192,8 @@ def settings_below(
 def wait_of_sampled(settings: SearchSettings, n_clusters: int, n_samples: int) -> int:
     """Return how many offspring in a row have to fail before a population from a sample settles.
 
-    Its founders come from a search. So a best one among them does not tell, as it does elsewhere,
-    that offspring improve soon or not at all. The more rows there are, the fewer offspring are
-    worth waiting for.
+    Its founders come from a search, so a best one among them does not tell that offspring improve
+    soon or not at all. The more rows there are, the fewer offspring are worth waiting for.
     """
     share = min(1.0, CHEAP_ROWS / n_samples)
     return round(LONGER * share * settings.longest_wait(n_clusters))
-
-
-def best_solutions(population: tuple[Individual, ...], count: int) -> list[FloatArray]:
-    """Return the centres of the best members of a population, no two of them clones."""
-    chosen: list[Individual] = []
-    for member in sorted(population, key=lambda one: one.inertia):
-        if not chosen or member.inertia > chosen[-1].inertia * (1.0 + CLONE_TOLERANCE):
-            chosen.append(member)
-    return [member.centers for member in chosen[:count]]

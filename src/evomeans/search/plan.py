@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -32,22 +32,16 @@ SPACING_OF_A_GRID = 6.0
 NOISY_FEATURES = 36
 # How much larger than for offspring clusters may be before the first solution gets fewer swaps.
 FIRST_SHARE = 2.0
-# Products of an assignment from which on a founder and its swaps take so long, about a second, that
-# there are as few founders as where clusters are noisy, and that where they are the first solution
-# with swaps is the second one. And how many founders there are then with thousands of clusters.
+# Products of an assignment from which on a founder and its swaps take about a second. There are as
+# few founders then as where clusters are noisy, and where these are, the first one with its swaps
+# is a founder. And how many founders there are with thousands of clusters.
 LONG_FOUNDER, FEWEST_FOUNDERS = 2**29, 3
 # Samples per cluster from which on K-means has momentum where a founder takes long: it ends lower,
 # after a third of the iterations where clusters overlap. With fewer samples, bounds avoid so many
 # comparisons that more iterations without momentum are faster.
 MANY_IF_LONG = 200
-# Of more centres than this, some of them tell the spacing.
-MOST_CENTERS = 1024
-# A larger spacing says no more.
-WIDEST = 1e12
-
-
-# Most solutions of a population are refined in the same few ways.
-local_search = cache(LocalSearch)
+# Of more centres than this, some of them tell the spacing; and a larger spacing says no more.
+MOST_CENTERS, WIDEST = 1024, 1e12
 
 
 class Facts(NamedTuple):
@@ -110,7 +104,7 @@ class Plan:
 
     def local_search(self, swaps: int) -> LocalSearch:
         """Return how a solution with this many swaps is refined."""
-        return local_search(None, self.single_moves, swaps, self.momentum)
+        return LocalSearch(None, self.single_moves, swaps, self.momentum)
 
 
 def measure_spacing(
@@ -164,7 +158,7 @@ def plan(settings: SearchSettings, facts: Facts, n_clusters: int, spacing: float
     if is_noisy:
         # There it takes the place of a founder, with as many swaps, if these take long.
         first_swaps = strategy.noisy_swaps * n_clusters if facts.takes_long(n_clusters) else 0.0
-    founding = tuple(one for one in strategy.founding if one.needs <= abilities)
+    founding = strategy.founding
     crossovers = tuple(
         one
         for one in strategy.crossovers
@@ -208,11 +202,6 @@ def plan(settings: SearchSettings, facts: Facts, n_clusters: int, spacing: float
                 f"clusters is {size:.3g}. Add one that needs nothing."
             )
     return planned
-
-
-def local_search_between_levels(abilities: frozenset[Ability]) -> LocalSearch:
-    """Return how solutions of a sample are refined on a larger one."""
-    return LocalSearch(momentum=Ability.MOMENTUM in abilities)
 
 
 def rules_for(
@@ -269,7 +258,6 @@ def needed_abilities(strategy: Strategy) -> frozenset[Ability]:
         Ability.SWAPS: strategy.swaps > 0.0,
     }
     needed = {ability for ability, is_wanted in wanted.items() if is_wanted}
-    needed |= frozenset().union(*(one.needs for one in strategy.founding))
     needed |= frozenset().union(*(one.needs for one in strategy.crossovers))
     return frozenset(needed)
 

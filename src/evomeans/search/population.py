@@ -13,7 +13,6 @@ import numpy as np
 
 from evomeans.engines.protocol import Refinement
 from evomeans.typing import FloatArray, Labels
-from evomeans.wording import counted, number_text
 
 # Sums of squares that agree to this relative difference come from the same clusters: rounding
 # stays far below it, and distinct local minima this close are not worth telling apart.
@@ -27,7 +26,7 @@ IMPROVEMENT = 1e-10
 ALPHA_STEP = 0.2
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class Individual:
     """A local minimum: the paper's triplet (membership, coordinates, α).
 
@@ -49,26 +48,18 @@ class Individual:
         The membership, of models in which samples need not belong to their closest centre.
     """
 
-    centers: FloatArray
+    centers: FloatArray = field(repr=False)
     inertia: float
-    cluster_weights: FloatArray
+    cluster_weights: FloatArray = field(repr=False)
     alpha: float
-    handle: Any = None
-    labels: Labels | None = None
+    handle: Any = field(default=None, repr=False)
+    labels: Labels | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, refinement: Refinement, alpha: float) -> Individual:
         """Return a refined solution as a member of a population."""
         one = refinement
         return cls(one.centers, one.inertia, one.cluster_weights, alpha, one.handle, one.labels)
-
-    def __repr__(self) -> str:
-        (k, d), weights = self.centers.shape, self.cluster_weights
-        clusters, features = counted(k, "cluster"), counted(d, "feature")
-        lightest, heaviest = (number_text(float(one), 4) for one in (weights.min(), weights.max()))
-        weight = lightest if lightest == heaviest else f"{lightest} to {heaviest}"
-        inertia = number_text(self.inertia)
-        return f"Individual(inertia {inertia}, {clusters} of weight {weight}, {features})"
 
     @cached_property
     def explained(self) -> float:
@@ -165,12 +156,16 @@ def last_survivor(population: Sequence[Individual], count: int) -> Individual:
     If fewer are different, it is the worst of these. Something worse would survive as well, in
     place of a clone, but that is not worth its refinement.
     """
-    ranked = sorted(population, key=INERTIA_OF)
-    different = [ranked[0]]
-    for member in ranked:
-        if member.inertia > different[-1].inertia * (1.0 + CLONE_TOLERANCE):
+    return different_members(population)[:count][-1]
+
+
+def different_members(population: Sequence[Individual]) -> list[Individual]:
+    """Return the members of different inertias, the best first."""
+    different: list[Individual] = []
+    for member in sorted(population, key=INERTIA_OF):
+        if not different or member.inertia > different[-1].inertia * (1.0 + CLONE_TOLERANCE):
             different.append(member)
-    return different[:count][-1]
+    return different
 
 
 def clone_groups(population: Sequence[Individual]) -> list[list[Individual]]:
@@ -342,10 +337,6 @@ class Population:
         if self.leader is None or child.inertia < self.leader.inertia:
             self.leader = child
         self.members.append(child)
-
-    def give_up(self) -> None:
-        """Count an offspring that would not have survived."""
-        self.n_offspring += 1
 
     def survive(self, rng: np.random.Generator) -> None:
         """Keep the survivors if there are too many members."""

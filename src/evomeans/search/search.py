@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from evomeans.search.population import (
     INERTIA_OF,
     Individual,
     Population,
-    PopulationRules,
     inherited_alpha,
     spread,
 )
@@ -37,10 +36,6 @@ from evomeans.typing import FloatArray
 
 # Founders that are in the making at the same time.
 MOST_FOUNDERS = 64
-
-
-Waiting = Callable[[], list[Order]]
-"""Returns what belongs in ``SearchState.waiting``; only those who store it ask."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +74,8 @@ class SearchState:
     # from a search on a sample.
     given: list[FloatArray]
     bounds: Bounds = field(metadata=NOT_STORED)
-    ask_waiting: Waiting = field(default=list, metadata=NOT_STORED)
+    # Returns what belongs in ``waiting``; only those who store it ask.
+    ask_waiting: Callable[[], list[Order]] = field(default=list, metadata=NOT_STORED)
     n_sampled: int = 0
     # Those that have found what they can, independently of each other and of the present one. They
     # are frozen.
@@ -101,18 +97,6 @@ class SearchState:
     n_on_samples: int = 0
     history: History = field(default_factory=History)
     seconds: float = 0.0
-
-    @classmethod
-    def beginning(
-        cls,
-        rng: np.random.Generator,
-        rules: PopulationRules,
-        initial: Sequence[FloatArray],
-        bounds: Bounds,
-    ) -> SearchState:
-        """Return the state of a search that has made nothing yet."""
-        population = Population(rules, max(rules.n_founders, len(initial)))
-        return cls(rng, population, list(initial), bounds)
 
     @property
     def n_made(self) -> int:
@@ -144,7 +128,7 @@ class SearchState:
 
     def give_up(self) -> None:
         """Count an offspring that would not have survived."""
-        self.population.give_up()
+        self.population.n_offspring += 1
         self.n_offspring += 1
         self.n_given_up += 1
 
@@ -178,16 +162,9 @@ class SearchState:
         self.population = settled.successor()
 
 
-class Weighed(NamedTuple):
-    """Centres, total weights of the samples that are closest to them, and the inertia."""
-
-    centers: FloatArray
-    weights: FloatArray
-    inertia: float
-
-
-Weigh = Callable[[FloatArray], Weighed]
-"""Weighs the centres of a refinement that was stopped."""
+Weigh = Callable[[FloatArray], tuple[FloatArray, FloatArray, float]]
+"""Returns the centres of a refinement that was stopped, as they are after it, the total weights of
+the samples that are closest to them, and the inertia."""
 
 
 @dataclass(eq=False)
@@ -263,17 +240,22 @@ class Search:
     def _founder(self, place: int) -> Order:
         state, plan = self.state, self.plan
         alpha, quantile = state.rng.random(2).tolist()
-        order = self._order(alpha, quantile, round_by_chance(plan.founder_swaps, state.rng))
+        order = Order(
+            alpha=alpha,
+            quantile=quantile,
+            power=self.settings.roulette_power,
+            local_search=plan.local_search(round_by_chance(plan.founder_swaps, state.rng)),
+        )
         if state.given:
             is_sampled, sample_size = state.n_sampled > 0, state.population.sample_size
             state.n_sampled = max(0, state.n_sampled - 1)
             if is_sampled and not plan.swaps_sampled:
-                order = self._order(alpha, quantile, 0)
+                order = replace(order, local_search=plan.local_search(0))
             made_by = f"sample of {sample_size:,}" if is_sampled else "given"
             return order.placed(state.given.pop(0), made_by)
         if place == state.population.founders_due and state.n_made == 1 and plan.first_swaps:
             assert state.best is not None
-            order = self._order(alpha, quantile, plan.first_swaps)
+            order = replace(order, local_search=plan.local_search(plan.first_swaps))
             return order.placed(state.best.centers, SWAPPED, parent=state.best.handle)
         turn: Founding = plan.founding[(plan.rules.n_founders - place) % len(plan.founding)]
         founding = turn if state.best is not None else self.timing.in_time(turn)
@@ -304,17 +286,11 @@ class Search:
             numbers=uniforms[:k],
         )
 
-    def _order(self, alpha: float, quantile: float, swaps: int) -> Order:
-        """Return an order without a beginning."""
-        power, local_search = self.settings.roulette_power, self.plan.local_search(swaps)
-        return Order(alpha=alpha, quantile=quantile, power=power, local_search=local_search)
-
     def add(self, order: Order, refinement: Refinement) -> tuple[Individual, dict[str, Any]]:
         """Take a refined solution into the population; return it, and what its record says of it.
 
-        The first one after its swaps stays outside: it is an early answer, and a population in
-        which it is far ahead of all others would soon consist of its descendants. Where clusters
-        are noisy it is not far ahead, because founders have as many swaps.
+        The first one after its swaps stays outside: a population in which it is far ahead would
+        soon consist of its descendants. Where clusters are noisy, founders have as many swaps.
 
         If time is up before the first run of K-means has ended, the solution is taken as it is. It
         stays to be made, and the pipeline has the rest of it, if the search is continued.
@@ -423,19 +399,17 @@ class Search:
         is_settled = state.population.is_settled
         n_agreeing, has_found_again = state.agreement(is_settled)
         self.has_ended = is_settled or has_found_again
-        n_solutions = len(state.history)
-        n_made = n_solutions + state.n_given_up
         progress = Progress(
             offspring=state.n_offspring,
             is_settled=is_settled,
             n_agreeing=n_agreeing,
             seconds=state.seconds,
             best=state.best.inertia,
-            solutions=n_solutions,
+            solutions=len(state.history),
             is_exhausted=state.population.is_exhausted,
             reserve=timing.reserve,
             certainty=self.certainty() if self.has_ended else 0.0,
-            work=work(n_made, facts.n_samples, facts.n_features, self.n_clusters),
+            work=work(state.n_made, facts.n_samples, facts.n_features, self.n_clusters),
         )
         reason = reason_to_stop(progress, self.settings)
         return None if in_round and reason is StopReason.MAX_TIME else reason

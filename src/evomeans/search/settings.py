@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import KW_ONLY, dataclass, fields, replace
 
 from evomeans.engines.protocol import Ability
 from evomeans.search.crossover import (
@@ -53,29 +53,25 @@ def _require(condition: bool, name: str, value: object, expectation: str) -> Non
         raise ValueError(f"{name}={value!r} must be {expectation}.")
 
 
-@dataclass(frozen=True, kw_only=True)
-class FoundingPolicy:
-    """How populations begin.
+@dataclass(frozen=True)
+class Strategy:
+    """A choice of operators for the one loop of :func:`~evomeans.search.genetic.evolve`.
+
+    ``dataclasses.replace`` exchanges one of them. The defaults are those of the paper.
+
+    Where the distances within clusters are larger than those between, a K-means run is long and
+    ends far from the best, but swaps and merging find it from a few of them. So populations of such
+    *noisy* clusters are small on engines that can swap, and there are no single moves.
 
     Parameters
     ----------
+    name : str
+        Users may write it.
     founding : tuple of Founding
         Where founders begin; they take turns.
     distinct_starts : bool
         Whether a founder that begins where another one has begun is no evidence that the best
         solution has been found again.
-    """
-
-    founding: tuple[Founding, ...] = (RandomSamples(),)
-    distinct_starts: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class BreedingPolicy:
-    """How offspring are made, and who survives.
-
-    Parameters
-    ----------
     selection : callable
         Selects the parents.
     crossovers : tuple of Crossing
@@ -88,27 +84,6 @@ class BreedingPolicy:
     lag : int
         Offspring i is bred after offspring i − ``lag`` has been inserted, so that as many can be
         refined at the same time. 1 is the sequential search of the paper.
-    """
-
-    selection: Selection = independent_parents
-    crossovers: tuple[Crossing, ...] = (Crossing(matching_crossover),)
-    divides_below: float = 0.0
-    survival: Survival = survivors
-    lag: int = 1
-
-    def check_breeding(self) -> None:
-        """Raise an error if these settings are invalid."""
-        if not all(isinstance(one, Crossing) for one in self.crossovers):
-            raise TypeError("crossovers must be a tuple of Crossing(crossover).")
-        _require(self.lag >= 1, "lag", self.lag, "at least 1")
-
-
-@dataclass(frozen=True, kw_only=True)
-class LocalSearchPolicy:
-    """Local search after K-means, and where it is used.
-
-    Parameters
-    ----------
     single_moves : bool
         Whether Hartigan's moves follow K-means.
     swaps : float
@@ -128,56 +103,15 @@ class LocalSearchPolicy:
         (:mod:`~evomeans.engines.course`).
     momentum_up_to : float
         Effective size of clusters up to which it has momentum in any case.
-    """
-
-    single_moves: bool = False
-    swaps: float = 0.0
-    first_swaps: float = 0.0
-    moves_up_to: float = SMALL_FOR_MOVES
-    swaps_up_to: float = FEW_FOR_SWAPS
-    momentum_from: float = math.inf
-    momentum_up_to: float = 0.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class NoisePolicy:
-    """Settings for noisy clusters.
-
-    The distances within such clusters are larger than those between. There a K-means run is long
-    and ends far from the best, but swaps and merging find it from a few of them. So populations are
-    small on engines that can swap, and there are no single moves.
-
-    Parameters
-    ----------
     noisy_up_to : float
         Spacing of clusters up to which they are noisy.
     noisy_founders : int
-        Founders of a population.
+        Founders of a population of noisy clusters.
     noisy_swaps : float
-        How many swaps per cluster founders try.
+        How many swaps per cluster these founders try.
     noisy_patience : float
-        Factor of ``first_patience``. It is divided by the number of founders that agree on the best
-        of their population.
-    """
-
-    noisy_up_to: float = 0.0
-    noisy_founders: int = 5
-    noisy_swaps: float = 0.0
-    noisy_patience: float = 0.3
-
-    def check_noise(self) -> None:
-        """Raise an error if these settings are invalid."""
-        factor = self.noisy_patience
-        _require(0.0 < factor <= 1.0, "noisy_patience", factor, "between 0 and 1")
-        _require(self.noisy_founders >= 1, "noisy_founders", self.noisy_founders, "at least 1")
-
-
-@dataclass(frozen=True, kw_only=True)
-class PatiencePolicy:
-    """When populations have converged, and how many have to agree.
-
-    Parameters
-    ----------
+        Factor of ``first_patience`` for noisy clusters. It is divided by the number of founders
+        that agree on the best of their population.
     patience, patience_per_cluster : int and float
         Offspring in a row without an improvement of the population's best after which it has
         converged at the latest: the former, or with many clusters the latter for each.
@@ -191,7 +125,34 @@ class PatiencePolicy:
         1 ends the search when the first population has converged. Otherwise another one begins, and
         so on, until at least this many of them, independent of each other, have come to the best
         solution, and the search is as certain as it should be.
+    sample_per_cluster : int
+        How many rows for each cluster the sample has on which a search begins, if there are many
+        times as many (:mod:`~evomeans.search.levels`). 0 searches all rows from the beginning.
     """
+
+    name: str
+    _: KW_ONLY
+    founding: tuple[Founding, ...] = (RandomSamples(),)
+    distinct_starts: bool = False
+
+    selection: Selection = independent_parents
+    crossovers: tuple[Crossing, ...] = (Crossing(matching_crossover),)
+    divides_below: float = 0.0
+    survival: Survival = survivors
+    lag: int = 1
+
+    single_moves: bool = False
+    swaps: float = 0.0
+    first_swaps: float = 0.0
+    moves_up_to: float = SMALL_FOR_MOVES
+    swaps_up_to: float = FEW_FOR_SWAPS
+    momentum_from: float = math.inf
+    momentum_up_to: float = 0.0
+
+    noisy_up_to: float = 0.0
+    noisy_founders: int = 5
+    noisy_swaps: float = 0.0
+    noisy_patience: float = 0.3
 
     patience: int = 500
     patience_per_cluster: float = 0.0
@@ -199,45 +160,16 @@ class PatiencePolicy:
     tolerance: float = IMPROVEMENT
     agreement: int = 1
 
-    def check_patience(self) -> None:
-        """Raise an error if these settings are invalid."""
-        _require(self.patience >= 1, "patience", self.patience, "at least 1")
-        _require(self.tolerance >= 0.0, "tolerance", self.tolerance, "at least 0")
-        _require(self.agreement >= 1, "agreement", self.agreement, "at least 1")
-
-
-@dataclass(frozen=True, kw_only=True)
-class SamplingPolicy:
-    """Whether a search begins on a sample of the rows.
-
-    Parameters
-    ----------
-    sample_per_cluster : int
-        How many rows for each cluster the sample has on which a search begins, if there are many
-        times as many (:mod:`~evomeans.search.levels`). 0 searches all rows from the beginning.
-    """
-
     sample_per_cluster: int = 0
 
-
-@dataclass(frozen=True)
-class Strategy(
-    SamplingPolicy, PatiencePolicy, NoisePolicy, LocalSearchPolicy, BreedingPolicy, FoundingPolicy
-):
-    """A choice of operators for the one loop of :func:`~evomeans.search.genetic.evolve`.
-
-    ``dataclasses.replace`` exchanges one of them. Besides the ``name``, which users may write, the
-    parameters are those of six subjects: :class:`FoundingPolicy`, :class:`BreedingPolicy`,
-    :class:`LocalSearchPolicy`, :class:`NoisePolicy`, :class:`PatiencePolicy` and
-    :class:`SamplingPolicy`.
-    """
-
-    name: str
-
     def __post_init__(self) -> None:
-        self.check_breeding()
-        self.check_noise()
-        self.check_patience()
+        if not all(isinstance(one, Crossing) for one in self.crossovers):
+            raise TypeError("crossovers must be a tuple of Crossing(crossover).")
+        for name in ("lag", "noisy_founders", "patience", "agreement"):
+            _require(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
+        factor = self.noisy_patience
+        _require(0.0 < factor <= 1.0, "noisy_patience", factor, "between 0 and 1")
+        _require(self.tolerance >= 0.0, "tolerance", self.tolerance, "at least 0")
 
     @property
     def identity(self) -> str:
@@ -352,13 +284,9 @@ class SearchSettings:
     strategy: Strategy = PAPER
 
     def __post_init__(self) -> None:
-        _require(self.min_population >= 1, "min_population", self.min_population, "at least 1")
-        _require(
-            self.max_population >= self.min_population,
-            "max_population",
-            self.max_population,
-            f"at least min_population={self.min_population}",
-        )
+        low, high = self.min_population, self.max_population
+        _require(low >= 1, "min_population", low, "at least 1")
+        _require(high >= low, "max_population", high, f"at least min_population={low}")
         _require(self.max_offspring >= 1, "max_offspring", self.max_offspring, "at least 1")
         _require(self.longest_wait(1) >= 1, "patience", self.patience, "at least 1")
         _require(self.roulette_power in (1, 2), "roulette_power", self.roulette_power, "1 or 2")
@@ -399,9 +327,5 @@ def check_limits(max_time: float | None, target_inertia: float | None) -> None:
     if max_time is not None:
         _require(max_time > 0, "max_time", max_time, "positive, or None")
     if target_inertia is not None:
-        _require(
-            0 <= target_inertia < math.inf,
-            "target_inertia",
-            target_inertia,
-            "finite and not negative, or None",
-        )
+        expected = "finite and not negative, or None"
+        _require(0 <= target_inertia < math.inf, "target_inertia", target_inertia, expected)

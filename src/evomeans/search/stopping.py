@@ -6,7 +6,7 @@ import math
 import signal
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from enum import StrEnum
 from types import FrameType
 from typing import Any, NamedTuple
@@ -25,17 +25,17 @@ from evomeans.search.history import History
 from evomeans.search.population import Individual
 from evomeans.search.settings import MOST_AGREEING, SearchSettings
 
-# Of the time that is left, what it should take to place the first solution; K-means gets the rest.
-# And when centres on random samples take the places of those that are missing.
+# Shares of the time left that placing the first solution should take, and after which centres on
+# random samples take the places of those that are missing.
 PLACING, HURRYING = 0.3, 0.6
-# If k-means++ would take longer than that, a quick start takes its place: of so much of the time
-# left, or of all of it if there are fewer looks at all samples left than K-means needs to get
-# anywhere. It has so much of the limit, and so many seconds, even if labels need all the time:
-# without a single iteration, an answer is worth little.
+# If k-means++ would take longer, a quick start takes its place, with this share of the time left.
+# It has all of it if fewer looks at all samples are left than K-means needs to get anywhere.
 QUICK, A_START = 0.45, 2.0
-# How many looks have to be left after a quick seeding for K-means on all samples to gain more than
+# Looks that have to be left after a quick seeding for K-means on all samples to gain more than
 # quick steps: it has to put them into order first.
 LOOKS_OF_K_MEANS = 8.0
+# What a quick start has of the limit, and in seconds, even if labels need all the time: without a
+# single iteration, an answer is worth little.
 LEAST_SHARE_OF_TIME, LEAST_SECONDS = 0.1, 0.03
 
 
@@ -139,25 +139,20 @@ def reason_to_stop(progress: Progress, settings: SearchSettings) -> StopReason |
     return None
 
 
+@dataclass(eq=False)
 class Timing:
     """The clock of a search, which has ``spent`` some seconds already, and its limit."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        n_clusters: int,
-        max_time: float | None,
-        clock: Callable[[], float],
-        spent: float,
-        interrupt: DeferredInterrupt,
-    ) -> None:
-        self.engine = engine
-        self.n_clusters = n_clusters
-        self.max_time = max_time
-        self.clock = clock
-        self.interrupt = interrupt
+    engine: Engine
+    n_clusters: int
+    max_time: float | None
+    clock: Callable[[], float]
+    spent: InitVar[float]
+    interrupt: DeferredInterrupt
+
+    def __post_init__(self, spent: float) -> None:
         # Time between a checkpoint and its resumption does not count.
-        self._began = clock() - spent
+        self._began = self.clock() - spent
         left = self.seconds_left
         self._hurries_at = math.inf if left is None else self.seconds + HURRYING * left
         self._is_quick, self._overdue_at = False, -math.inf

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.compiled.ready import Call
-from evomeans.engines.base import Descent, ModelEngine, is_hopeless
+from evomeans.engines.base import ModelEngine, is_hopeless
 from evomeans.engines.constrained.feasibility import (
     Feasibility,
     assign_clique,
@@ -40,6 +40,7 @@ from evomeans.engines.constrained.moves import (
 )
 from evomeans.engines.constrained.transport import Flow, Heaps, begin, fill_soon, transport
 from evomeans.engines.frame import Frame
+from evomeans.engines.protocol import Refinement
 from evomeans.typing import FloatArray, Integers, Labels
 
 # If more than FEW_WAITING items wait, placing looks at WINDOW of them for the next one.
@@ -336,7 +337,7 @@ class ConstrainedEngine(ModelEngine):
             self._place_soon(clusters)
         squares = self._costs[np.arange(self.n_samples), clusters.labels]
         objective = float(squares[self.weights > 0.0].sum()) + self._penalty(clusters.labels)
-        return clusters.labels.astype(np.int32), self.in_data_units(objective)
+        return clusters.labels.astype(np.int32), self.frame.inertia_in_data_units(objective)
 
     def distances(self, centers: FloatArray) -> FloatArray:
         """Distances of all items to all centres."""
@@ -344,7 +345,9 @@ class ConstrainedEngine(ModelEngine):
         weights = np.maximum(self.weights, self.least_weight)[:, None]
         return np.ldexp(np.sqrt(self._costs / weights), -self.frame.exponent)
 
-    def descend(self, centers: FloatArray, single_moves: bool, goal: float = math.inf) -> Descent:
+    def descend(
+        self, centers: FloatArray, single_moves: bool, goal: float = math.inf
+    ) -> Refinement:
         """Assign and average, then move and exchange items, until nothing changes."""
         clusters, flow = self._placed(self._blank(centers))
         objective = self._centre(clusters)
@@ -368,7 +371,7 @@ class ConstrainedEngine(ModelEngine):
             objective = lower
         objective = self._centre(clusters)
         labels, weights = clusters.labels.astype(np.int32), clusters.weights.copy()
-        return Descent(clusters.means, labels, objective, weights, n_iter)
+        return Refinement(clusters.means, objective, weights, n_iter, labels=labels)
 
     def _centre(self, clusters: Clustering) -> float:
         """Move centres to the means; return the objective."""

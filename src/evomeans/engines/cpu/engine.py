@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines import nearest
-from evomeans.engines.base import BaseEngine
 from evomeans.engines.cpu.assignment import PAIRS
 from evomeans.engines.cpu.course import Refining, choose_place, is_common_end
 from evomeans.engines.cpu.kernels import Move
@@ -46,9 +45,9 @@ from evomeans.engines.cpu.workspace import Workspace
 from evomeans.engines.frame import Frame, is_sparse
 from evomeans.engines.free_memory import bytes_of_samples, free_memory
 from evomeans.engines.protocol import (
-    Abandonable,
     Abandoned,
     Ability,
+    Engine,
     Handle,
     Order,
     Refinement,
@@ -97,7 +96,7 @@ MANY_PRODUCTS, ROWS_PER_POINT = 2**35, 4
 WAYS = tuple(Way)
 
 
-class CpuEngine(Abandonable, BaseEngine):
+class CpuEngine(Engine):
     """K-means in Numba, with bounds inherited from a parent.
 
     * ``X`` (n, d) or CSR matrix of float32 or float64: samples in data units. A shifted and scaled

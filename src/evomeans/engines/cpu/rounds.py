@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from evomeans.engines import nearest
-from evomeans.engines.base import total_weights
 from evomeans.engines.cpu.order import leading_directions, polled
 from evomeans.engines.cpu.samples import ROWS_IN_DOUBLE, scale_sparse
 from evomeans.engines.frame import Frame, is_sparse
+from evomeans.engines.rules import total_weights
 from evomeans.engines.workers import side_by_side
 from evomeans.typing import FloatArray, Labels
 

@@ -1,4 +1,4 @@
-"""Swaps: they only ever help, and what they end with is as good as any other refinement."""
+"""Single moves and swaps only ever help, and what they end with is as good as it can be."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 from scipy.sparse import csr_array
 
 from evomeans.engines import Order, create_engine
@@ -33,6 +34,9 @@ from problems import (
     without_shrinking,
 )
 
+MOVES = LocalSearch(single_moves=True)
+MOVING = pytest.mark.parametrize("moving_engine", ["reference", "cpu"])
+
 
 @pytest.fixture(scope="module", autouse=True)
 def _compiled(_compiled_kernels) -> None:
@@ -40,6 +44,146 @@ def _compiled(_compiled_kernels) -> None:
     for dtype in (np.float32, np.float64):
         engine = create_engine("cpu", np.eye(3, dtype=dtype), None)
         engine.refine([Order(np.eye(3)[:2], local_search=LocalSearch(single_moves=True, swaps=1))])
+
+
+def moving(starts: list[Order]) -> list[Order]:
+    return [replace(start, local_search=MOVES) for start in starts]
+
+
+@paired
+@MOVING
+@settings(without_shrinking, max_examples=15)
+@given(st.data())
+def test_no_single_move_is_left_and_it_is_a_fixed_point_of_kmeans(
+    moving_engine, dtype, weighted, data
+) -> None:
+    """By brute force over all moves, on all kinds of samples."""
+    problem = data.draw(problems(dtype, weighted))
+    with time_limit(20):
+        engine = create_engine(moving_engine, problem.X, problem.weights)
+        (start,) = moving(problem.starts(engine))
+        (result,) = engine.refine([start])
+        assert_fixed_point(engine, problem, result)
+        if len(problem.X) <= 60 and (result.cluster_weights > 0).all():
+            assert largest_gain(engine, problem, result.centers) <= 1e-9
+
+
+@pytest.mark.parametrize("d", [2, 6])
+def test_no_single_move_is_left_among_samples_of_many_tiles(d, weighted) -> None:
+    """Also after children have inherited what was known of their parents."""
+    rng = np.random.default_rng(d)
+    X = rng.normal(size=(200, d))
+    weights = rng.integers(0, 4, size=200).astype(float) if weighted else None
+    problem = Problem(X, weights, 15, "samples", 0)
+    engine = create_engine("cpu", X, weights)
+    mother, father = engine.refine(moving(problem.starts(engine, 2)))
+    for _ in range(3):
+        (child,) = engine.refine(moving([offspring(mother, father, rng)]))
+        assert largest_gain(engine, problem, child.centers) <= 1e-9
+        assert_true_state(engine, X, child.handle.solution.state, child.centers)
+        father, mother = mother, child
+
+
+@paired
+@settings(without_shrinking, max_examples=30)
+@given(st.data())
+def test_the_cpu_engine_makes_the_moves_of_the_reference_engine(dtype, weighted, data) -> None:
+    problem = data.draw(problems(dtype, weighted))
+    with time_limit(20):
+        engines = [create_engine(name, problem.X, problem.weights) for name in ("cpu", "reference")]
+        starts = moving(problem.starts(engines[0], 2))
+        for result, expected in zip(*(one.refine(starts) for one in engines), strict=True):
+            assert result.inertia == pytest.approx(expected.inertia, rel=1e-9)
+
+
+@paired
+@settings(without_shrinking, max_examples=30)
+@given(st.data())
+def test_neither_a_parent_nor_threads_change_a_bit(eager_threads, dtype, weighted, data) -> None:
+    """Children with the memory of their parent and without, on one thread and on three."""
+    problem = data.draw(problems(dtype, weighted))
+    rng = np.random.default_rng(problem.seed)
+    with time_limit(20):
+        engine = create_engine("cpu", problem.X, problem.weights)
+        team = create_engine("cpu", problem.X, problem.weights, n_jobs=3)
+        mother, father = engine.refine(moving(problem.starts(engine, 2)))
+        for _ in range(3):
+            (start,) = moving([offspring(mother, father, rng)])
+            (child,) = engine.refine([start])
+            (orphan,) = engine.refine([replace(start, parent=None)])
+            (shared,) = team.refine([replace(start, parent=None)])
+            assert_same_bits(child, orphan)
+            assert_same_bits(child, shared)
+            father, mother = mother, child
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sparse_samples_move_as_dense_ones_do(weighted) -> None:
+    rng = np.random.default_rng(3)
+    X = rng.poisson(0.5, size=(150, 12)).astype(float)
+    weights = rng.integers(1, 5, size=150).astype(float) if weighted else None
+    dense = create_engine("reference", X, weights)
+    sparse = create_engine("cpu", csr_array(X), weights)
+    for seed in range(5):
+        chosen = X[np.random.default_rng(seed).choice(150, 10, replace=False)]
+        results = [
+            engine.refine([Order(engine.frame.encode(chosen), local_search=MOVES)])[0]
+            for engine in (sparse, dense)
+        ]
+        assert results[0].inertia == pytest.approx(results[1].inertia, rel=1e-9)
+        plain = sparse.refine([Order(sparse.frame.encode(chosen))])[0]
+        assert results[0].inertia <= plain.inertia
+
+
+@MOVING
+def test_a_fixed_point_of_kmeans_that_is_none_of_hartigans(moving_engine) -> None:
+    """0, 4 | 7 is one of K-means; 4 leaves its cluster of two for the farther one: 0 | 4, 7."""
+    engine = create_engine(moving_engine, np.array([[0.0], [4.0], [7.0]]), None)
+    centers = engine.frame.encode(np.array([[2.0], [7.0]]))
+    (plain,) = engine.refine([Order(centers)])
+    (moved,) = engine.refine([Order(centers, local_search=MOVES)])
+    assert plain.inertia == pytest.approx(8.0)
+    assert moved.inertia == pytest.approx(4.5)
+    assert_array_equal(np.sort(moved.cluster_weights), [1.0, 2.0])
+
+
+@MOVING
+def test_weights_decide_about_moves(moving_engine) -> None:
+    """4 leaves 0 for 7 if the sample there weighs little, and stays if it is heavy."""
+    X, centers = np.array([[0.0], [4.0], [7.0]]), np.array([[2.0], [7.0]])
+    for weight, expected in ((1.0, 4.5), (9.0, 8.0)):
+        engine = create_engine(moving_engine, X, np.array([1.0, 1.0, weight]))
+        (result,) = engine.refine([Order(engine.frame.encode(centers), local_search=MOVES)])
+        assert result.inertia == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("exponent", [-1000, -300, -130, 130, 300, 900])
+def test_the_size_of_weights_does_not_matter(exponent) -> None:
+    """Far outside of single precision, too."""
+    rng = np.random.default_rng(5)
+    X, weights = rng.normal(size=(300, 3)), rng.integers(1, 5, size=300).astype(float)
+    inertias = []
+    for factor in (1.0, 2.0**exponent):
+        engine = create_engine("cpu", X, factor * weights)
+        (result,) = engine.refine([Order(engine.frame.encode(X[:25]), local_search=MOVES)])
+        inertias.append(result.inertia / factor)
+    assert inertias[0] == pytest.approx(inertias[1], rel=1e-12)
+
+
+@MOVING
+def test_rounding_moves_nobody_back_and_forth(moving_engine) -> None:
+    """Near-duplicates, some of which weigh nearly all: distances as small as means are exact."""
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.normal(size=(60, 2)), 3, axis=0) + 1e-6 * rng.normal(size=(180, 2))
+    weights = np.where(rng.random(180) < 0.05, 1e12, rng.random(180))
+    engine = create_engine(moving_engine, X, weights)
+    for seed in range(30 if moving_engine == "cpu" else 2):
+        chosen = X[np.random.default_rng(seed).choice(180, 40, replace=False)]
+        (result,) = engine.refine([Order(engine.frame.encode(chosen), local_search=MOVES)])
+        assert result.n_iter < 1000
+
+
+# ---- swaps ---------------------------------------------------------------------------------------
 
 
 def swapping(starts: list[Order], count: int = 20) -> list[Order]:
@@ -226,14 +370,6 @@ def test_any_number_of_clusters_up_to_one_per_sample(kind, dtype, weighted, k) -
         check(X, make_weights(30, rng) if weighted else None, k, seed)
 
 
-@paired
-def test_one_cluster_has_nowhere_to_go(dtype, weighted) -> None:
-    rng = np.random.default_rng(1)
-    X = make_samples("normal", 50, 3, dtype, rng)
-    without, result = check(X, make_weights(50, rng) if weighted else None, 1, 1)
-    assert_same_bits(without, result)
-
-
 @pytest.mark.parametrize("exponent", [3, 6, 9])
 @pytest.mark.parametrize("kind", ["normal", "blobs", "duplicates"])
 def test_very_unequal_weights(kind, dtype, exponent) -> None:
@@ -259,25 +395,6 @@ def test_what_rounding_leaves_of_something_large_is_no_gain(large) -> None:
         (start,) = Problem(X, weights, k, "samples", seed).starts(engine)
         without, result = refine_both(engine, start, 60)
         assert result.inertia <= without.inertia
-
-
-def test_samples_without_weight_change_nothing() -> None:
-    """As good as if they were not there, wherever they are."""
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(200, 2))
-    weights = rng.integers(1, 4, 200).astype(float)
-    ghosts = np.vstack([X, rng.normal(size=(50, 2)) * 0.5])
-    engine = create_engine("cpu", X, weights)
-    haunted = create_engine("cpu", ghosts, np.append(weights, np.zeros(50)), frame=engine.frame)
-    helped = 0
-    for quantile in (0.2, 0.5, 0.8):
-        start = Order(engine.frame.encode(X[:15]), 1.0, quantile)
-        without, result = refine_both(haunted, start, 60)
-        helped += result.inertia < without.inertia
-        plain = engine.assign(result.centers)[1]
-        assert result.inertia == pytest.approx(plain, rel=1e-12)
-        assert result.cluster_weights.sum() == weights.sum()
-    assert helped >= 2
 
 
 def test_a_weight_is_as_good_as_copies() -> None:
@@ -311,18 +428,6 @@ def test_the_reference_engine_swaps_too(weighted) -> None:
         assert_fixed_point(engine, problem, result)
         assert largest_gain(engine, problem, result.centers) <= 1e-9
     assert helped >= 2
-
-
-def test_with_enough_swaps_both_engines_come_to_the_same_solution() -> None:
-    """Six clouds, and all six centres begin in one of them."""
-    rng = np.random.default_rng(9)
-    X = np.repeat(rng.uniform(-10, 10, size=(6, 2)), 8, axis=0) + 0.1 * rng.normal(size=(48, 2))
-    inertias = []
-    for name in ("cpu", "reference"):
-        engine = create_engine(name, X, None)
-        _, result = refine_both(engine, Order(engine.frame.encode(X[:6]), 1.0, 0.3), 60)
-        inertias.append(result.inertia)
-    assert inertias[0] == pytest.approx(inertias[1], rel=1e-9)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
