@@ -245,7 +245,7 @@ def test_a_start_in_leading_directions_keeps_samples_for_clusters_without_member
         (WIDE, 100, 9.0, QuickStart(1315, True, True, 64)),
         (WIDE, 100, 8.0, QuickStart(1735, True, True, 32)),
         (WIDE, 100, 7.0, QuickStart(1500, True, True)),
-        (np.tile(WIDE, (3, 3)), 500, 0.7, QuickStart(2925, True, False, 32)),
+        (np.tile(WIDE, (3, 3)), 500, 0.7, QuickStart(4178, True, False, 32)),
     ],
 )
 def test_a_quick_start_with_many_features_is_in_leading_directions(X, k, looks, expected) -> None:
