@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from evomeans.estimators.constrained import ConstrainedHGMeans
     from evomeans.estimators.exact_kmeans import ExactKMeans
     from evomeans.estimators.hgmeans import HGMeans
-    from evomeans.estimators.kernel import KernelHGMeans
     from evomeans.estimators.path import HGMeansPath
     from evomeans.estimators.persistence import ModelFileError, load
     from evomeans.estimators.spherical import SphericalHGMeans
@@ -40,7 +39,6 @@ __all__ = [
     "HGMeansPath",
     "History",
     "Individual",
-    "KernelHGMeans",
     "ModelFileError",
     "OffspringRecord",
     "PathRecord",
@@ -66,7 +64,6 @@ _HOMES = {
     "HGMeansPath": "evomeans.estimators.path",
     "History": "evomeans.search",
     "Individual": "evomeans.search",
-    "KernelHGMeans": "evomeans.estimators.kernel",
     "ModelFileError": "evomeans.estimators.persistence",
     "OffspringRecord": "evomeans.search",
     "PathRecord": "evomeans.path",

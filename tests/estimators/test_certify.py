@@ -283,7 +283,6 @@ def test_exact_kmeans_keeps_the_clustering_where_a_proof_is_useless(monkeypatch)
 OTHER_MODELS = [
     evomeans.SphericalHGMeans(3, random_state=0),
     evomeans.TrimmedHGMeans(3, n_outliers=3, random_state=0),
-    evomeans.KernelHGMeans(3, random_state=0),
 ]
 
 

@@ -20,7 +20,6 @@ from evomeans import (
     ConstrainedHGMeans,
     HGMeans,
     HGMeansPath,
-    KernelHGMeans,
     SphericalHGMeans,
     TrimmedHGMeans,
     metrics,
@@ -45,7 +44,6 @@ MODELS = {
     "spherical": SphericalHGMeans(3),
     "trimmed": TrimmedHGMeans(3, n_outliers=2),
     "balanced": ConstrainedHGMeans(3, size_max="balanced"),
-    "kernel": KernelHGMeans(3),
 }
 
 
@@ -190,7 +188,7 @@ def uses(model):
         ("few values", "csr"),
     ],
 )
-@pytest.mark.parametrize("name", ["plain", "spherical", "trimmed", "balanced", "kernel"])
+@pytest.mark.parametrize("name", ["plain", "spherical", "trimmed", "balanced"])
 def test_damaged_sparse_samples_are_refused(name, kind, layout):
     """By every method that takes samples, before SciPy or a kernel computes with them."""
     model = sklearn.clone(MODELS[name]).set_params(random_state=0, max_offspring=5).fit(SPARSE)

@@ -9,12 +9,12 @@ from sklearn.base import clone, is_clusterer
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from evomeans import ConstrainedHGMeans, KernelHGMeans, SphericalHGMeans, TrimmedHGMeans
+from evomeans import ConstrainedHGMeans, SphericalHGMeans, TrimmedHGMeans
 
 QUICK = {"min_population": 2, "max_population": 3, "max_offspring": 3, "n_jobs": 1}
 # Weights and repetitions are equivalent at the optimum, which a search has to find for that.
 ENOUGH = {**QUICK, "max_population": 6, "max_offspring": 20}
-MODELS = (ConstrainedHGMeans, SphericalHGMeans, TrimmedHGMeans, KernelHGMeans)
+MODELS = (ConstrainedHGMeans, SphericalHGMeans, TrimmedHGMeans)
 
 
 @pytest.mark.slow
@@ -27,8 +27,6 @@ MODELS = (ConstrainedHGMeans, SphericalHGMeans, TrimmedHGMeans, KernelHGMeans)
         ConstrainedHGMeans(1, size_max=1000, **ENOUGH),
         SphericalHGMeans(3, **ENOUGH),
         TrimmedHGMeans(3, n_outliers=0.1, **ENOUGH),
-        KernelHGMeans(3, **ENOUGH),
-        KernelHGMeans(3, kernel="linear", **ENOUGH),
     ]
 )
 def test_scikit_learns_own_checks(estimator, check):

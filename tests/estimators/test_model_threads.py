@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy.sparse import csr_array
 
-from evomeans import ConstrainedHGMeans, KernelHGMeans, SphericalHGMeans, TrimmedHGMeans
+from evomeans import ConstrainedHGMeans, SphericalHGMeans, TrimmedHGMeans
 from evomeans.engines import spherical
 
 RNG = np.random.default_rng(0)
@@ -26,7 +26,6 @@ MODELS = {
     "cosine": (SphericalHGMeans(6), X, {}),
     "cosine of sparse rows": (SphericalHGMeans(6), csr_array(np.maximum(X, 0.0)), {}),
     "cosine of large data": (SphericalHGMeans(6), X, {}),
-    "kernel": (KernelHGMeans(6), X, {}),
 }
 
 

@@ -18,7 +18,6 @@ from evomeans import (
     ExactKMeans,
     HGMeans,
     HGMeansPath,
-    KernelHGMeans,
     SphericalHGMeans,
     TrimmedHGMeans,
 )
@@ -98,7 +97,7 @@ def test_other_models_that_predict_the_closest_centre(model):
     assert_array_equal(kmeans.predict(NEW), model.predict(NEW))
 
 
-@pytest.mark.parametrize("kind", [ConstrainedHGMeans, SphericalHGMeans, KernelHGMeans])
+@pytest.mark.parametrize("kind", [ConstrainedHGMeans, SphericalHGMeans])
 def test_models_that_predict_otherwise_have_none(kind):
     model = kind(2, **QUICK).fit(X + 10)
     with pytest.raises(TypeError, match=f"{kind.__name__} has no equivalent KMeans"):

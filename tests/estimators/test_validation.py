@@ -271,8 +271,6 @@ def test_numpy_scalars_are_as_good_as_pythons():
         evomeans.SphericalHGMeans,
         partial(evomeans.TrimmedHGMeans, n_outliers=2),
         partial(evomeans.ConstrainedHGMeans, size_max=5),
-        partial(evomeans.KernelHGMeans, kernel="rbf"),
-        partial(evomeans.KernelHGMeans, kernel="linear"),
         evomeans.ExactKMeans,
     ],
 )

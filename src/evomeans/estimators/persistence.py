@@ -97,7 +97,6 @@ def write_model(path: str | os.PathLike[str], model: Any) -> None:
         **records_to_arrays(OffspringRecord, model.history_, "history", meta),
         "labels": labels,
         "init": np.asarray(init) if init else None,
-        **{f"fitted_{name}": getattr(model, f"{name}_") for name in kind._fitted_arrays},
     }
     given = {name: values for name, values in arrays.items() if values is not None}
     write_archive(path, FORMAT, VERSION, meta, given)
@@ -116,11 +115,6 @@ def _plain(name: str, value: Any) -> object:
     if isinstance(value, Strategy):
         # Functions cannot be stored; stored_model warns.
         return value.name if value.name in STRATEGIES else DEEP.name
-    if callable(value):
-        raise ValueError(
-            f"{name}={value!r} is a function, which a model file cannot hold. Keep the model with "
-            "pickle."
-        )
     if isinstance(value, np.ndarray | list | tuple):
         return np.asarray(value).tolist()
     if isinstance(value, bool | np.bool_):
@@ -138,7 +132,6 @@ HOMES = {
     "ConstrainedHGMeans": "evomeans.estimators.constrained",
     "SphericalHGMeans": "evomeans.estimators.spherical",
     "TrimmedHGMeans": "evomeans.estimators.trimmed",
-    "KernelHGMeans": "evomeans.estimators.kernel",
 }
 
 
@@ -182,14 +175,15 @@ def _loaded(archive: Archive) -> Any:
         raise ArchiveError(f"it has the unknown estimator {estimator[:60]!r}")
     kind: Any = model_class(estimator)
     has_labels = archive.field("labels_stored", "bool")
-    fitted = [f"fitted_{name}" for name in kind._fitted_arrays]
-    archive.expect([*MEMBERS, *fitted, *["labels"] * has_labels], optional=["init"])
+    archive.expect([*MEMBERS, *["labels"] * has_labels], optional=["init"])
     centers = archive.array("cluster_centers", ("float32", "float64"), (None, None))
     k, d = centers.shape
     if k == 0 or d == 0:
         raise ArchiveError("it has no centres")
     model = _unfitted(kind, archive, (k, d))
     model.n_features_in_ = archive.field("n_features_in", "int", 1)
+    if model.n_features_in_ != d:
+        raise ArchiveError("its arrays do not fit together")
     names = archive.field("feature_names", "list[str] | None")
     if names is not None:
         if len(names) != model.n_features_in_:
@@ -230,10 +224,6 @@ def _loaded(archive: Archive) -> Any:
         Archive(numbers, {}).field(name, "float", low=-1e308)
         # Whole numbers stay what they are.
         setattr(model, f"{name}_", value)
-    for name in kind._fitted_arrays:
-        setattr(model, f"{name}_", archive.array(f"fitted_{name}", "float64", (None, None)))
-    if not model._is_consistent():
-        raise ArchiveError("its arrays do not fit together")
     return model
 
 

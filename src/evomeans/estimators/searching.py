@@ -265,9 +265,8 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
     missing_operators_: tuple[str, ...] = field(init=False)
     history_: History = field(init=False)
     population_: tuple[Individual, ...] = field(init=False)
-    # Fitted attributes that model files hold besides these, without underscores.
+    # Fitted numbers that model files hold besides these, without underscores.
     _fitted_numbers: ClassVar[tuple[str, ...]] = ()
-    _fitted_arrays: ClassVar[tuple[str, ...]] = ()
     # Whether centres and distances are those of the space of the samples.
     _is_euclidean: ClassVar[bool] = True
 
@@ -283,7 +282,7 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
             matrices become CSR and are never made dense. Tensors of PyTorch, on any device, are
             read like arrays; what is returned are NumPy arrays. What Dask holds stays with Dask.
             Models other than HGMeans take arrays only. SphericalHGMeans takes sparse matrices as
-            well, and KernelHGMeans a precomputed kernel of all pairs of samples.
+            well.
         """
         return self._fit(X, y, sample_weight)
 
@@ -321,10 +320,6 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
             setting["max_offspring"] = FAST_OFFSPRING + FAST_PER_CLUSTER * clusters
             del setting["n_iter_no_change"]
         return cls(n_clusters, **setting | parameters)
-
-    def _is_consistent(self) -> bool:
-        """Whether fitted attributes that were read from a file fit together."""
-        return bool(self.cluster_centers_.shape[1] == self.n_features_in_)
 
     def _pose(
         self, X: Any, sample_weight: FloatArray | None, parameters: Parameters, **constraints: Any
