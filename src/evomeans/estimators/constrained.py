@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import partial
-from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -17,7 +16,7 @@ from evomeans.engines.constrained import feasibility
 from evomeans.engines.constrained.links import Groups, Links, contract, group_samples
 from evomeans.engines.protocol import Order
 from evomeans.estimators.callbacks import with_callbacks
-from evomeans.estimators.parameters import Parameters, shown
+from evomeans.estimators.parameters import Parameters, check_real, shown
 from evomeans.estimators.searching import Model
 from evomeans.estimators.solution import FinalSolution, Task, plain_task
 from evomeans.estimators.validation import check_sample_weight
@@ -38,9 +37,11 @@ def check_limits(
     size_min: Any, size_max: Any, n_clusters: int, n_samples: int
 ) -> tuple[Integers, Integers]:
     """Return how many samples each cluster must and may have."""
-    if BALANCED in (_text(size_min), _text(size_max)):
-        for name, value in (("size_min", size_min), ("size_max", size_max)):
-            if value is not None and _text(value) != BALANCED:
+    limits = {"size_min": size_min, "size_max": size_max}
+    balanced = [isinstance(one, str) and one == BALANCED for one in limits.values()]
+    if any(balanced):
+        for (name, value), is_balanced in zip(limits.items(), balanced, strict=True):
+            if not (is_balanced or value is None):
                 raise ValueError(
                     f"{name}={value!r} contradicts 'balanced', which sets both limits. Leave one "
                     "of them out."
@@ -50,10 +51,6 @@ def check_limits(
     low = _sizes("size_min", size_min, n_clusters, default=0)
     high = _sizes("size_max", size_max, n_clusters, default=n_samples)
     return low, np.minimum(high, n_samples)
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def _sizes(name: str, value: Any, n_clusters: int, default: int) -> Integers:
@@ -82,15 +79,14 @@ def _sizes(name: str, value: Any, n_clusters: int, default: int) -> Integers:
 
 def check_penalty(penalty: Any) -> float:
     """Return what a violated pair costs; infinite if no pair may be violated."""
-    if penalty is None:
+    cost = check_real("penalty", penalty)
+    if cost is None:
         return np.inf
-    if isinstance(penalty, bool) or not isinstance(penalty, Real):
-        raise TypeError(f"penalty must be a number or None, got {shown(penalty)}.")
-    if not float(penalty) > 0.0:
+    if not cost > 0.0:
         raise ValueError(
             f"penalty={penalty} must be positive, or None for links without exception."
         )
-    return float(penalty)
+    return cost
 
 
 def check_links(must_link: Any, cannot_link: Any, penalty: float, n_samples: int) -> Links:
@@ -103,10 +99,8 @@ def check_links(must_link: Any, cannot_link: Any, penalty: float, n_samples: int
 
 
 def _pairs(name: str, given: Any, penalty: float, n_samples: int) -> tuple[Integers, FloatArray]:
-    if given is None:
-        return np.empty((0, 2), np.int64), np.empty(0)
     try:
-        table = np.asarray(given, dtype=np.float64)
+        table = np.asarray(() if given is None else given, dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError(
             f"{name} must be pairs of sample numbers, an array of shape (n_pairs, 2), got "
@@ -119,7 +113,15 @@ def _pairs(name: str, given: Any, penalty: float, n_samples: int) -> tuple[Integ
             f"{name} has the shape {table.shape}, but must have (n_pairs, 2), or (n_pairs, 3) with "
             "a penalty for each pair."
         )
-    pairs = _sample_numbers(name, table[:, :2], n_samples)
+    numbers = table[:, :2]
+    is_number = (numbers >= 0) & (numbers < n_samples) & (numbers == np.floor(numbers))
+    if not is_number.all():
+        row, column = np.argwhere(~is_number)[0]
+        raise ValueError(
+            f"{name} names the sample {numbers[row, column]:g} in row {row}; samples are the rows "
+            f"0 to {n_samples - 1} of X."
+        )
+    pairs = numbers.astype(np.int64)
     if table.shape[1] == 2:
         return pairs, np.full(len(pairs), penalty)
     penalties = table[:, 2]
@@ -130,17 +132,6 @@ def _pairs(name: str, given: Any, penalty: float, n_samples: int) -> tuple[Integ
             "positive, or inf for a pair without exception."
         )
     return pairs, penalties
-
-
-def _sample_numbers(name: str, numbers: NDArray[Any], n_samples: int) -> Integers:
-    is_number = (numbers >= 0) & (numbers < n_samples) & (numbers == np.floor(numbers))
-    if not is_number.all():
-        row, column = np.argwhere(~is_number)[0]
-        raise ValueError(
-            f"{name} names the sample {numbers[row, column]:g} in row {row}; samples are the rows "
-            f"0 to {n_samples - 1} of X."
-        )
-    return numbers.astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -216,11 +207,10 @@ class Answer:
         """Return the answer from the labels of the groups, checked once more."""
         given = best.labels
         if given is None and is_final:
-            given, _ = engine.assign(best.centers)
-        if given is None:
-            best_again = engine.refine([Order(best.centers)])[0]
-            given = best_again.labels
-            assert given is not None
+            given = engine.assign(best.centers)[0]
+        elif given is None:
+            given = engine.refine([Order(best.centers)])[0].labels
+        assert given is not None
         try:
             self.check_labels(given)
         except ValueError as error:

@@ -48,84 +48,6 @@ CARD = (
 )
 
 
-def fitted_html(model: Any, parameters: str) -> str:
-    """Return a card about a fitted model with scikit-learn's view below; unfitted, that alone."""
-    is_path = hasattr(model, "k_values_")
-    if not (is_path or hasattr(model, "cluster_centers_")):
-        return parameters
-    rows, pictures = _path_card(model) if is_path else _card(model)
-    cells = "".join(
-        f'<tr><td style="text-align:left;opacity:.7;padding:1px 14px 1px 0">{escape(name)}</td>'
-        f'<td style="text-align:left;padding:1px 0">{escape(value)}</td></tr>'
-        for name, value in rows.items()
-        if value
-    )
-    return (
-        f'<div style="{CARD}"><div style="font-weight:600">{escape(type(model).__name__)}, fitted'
-        f'</div><table style="border:0;margin:4px 0"><tbody>{cells}</tbody></table>'
-        f'{pictures}<details><summary style="cursor:pointer;opacity:.7">Parameters</summary>'
-        f"{parameters}</details></div>"
-    )
-
-
-def _card(model: Any) -> tuple[dict[str, str], str]:
-    """Describe a clustering, and draw its sizes and how the search came to it."""
-    labels = getattr(model, "labels_", None)
-    # Labels in Dask have not been computed, and looking at a model must not do it.
-    labels = None if labels is None or is_dask(labels) else np.asarray(labels)
-    k, d = model.cluster_centers_.shape
-    rows = {
-        "clusters": counted(k, "cluster"),
-        "samples": _samples_text(labels, d),
-        "inertia": number_text(float(model.inertia_)),
-        "certainty": _certainty(model),
-    }
-    pictures = ""
-    if labels is not None:
-        sizes = np.bincount(labels[labels >= 0], minlength=k)
-        rows["sizes"] = f"{sizes.min():,} to {sizes.max():,} samples"
-        pictures += bars_svg(sizes.tolist(), "Samples by cluster, in the order of their numbers")
-    best = [record.best for record in getattr(model, "history_", ())]
-    if len(best) > 1 and best[0] > best[-1]:
-        pictures += line_svg(best)
-    return rows, pictures
-
-
-def _samples_text(labels: Any, n_features: int) -> str:
-    features = counted(n_features, "feature")
-    if labels is None:
-        return features
-    outliers = int(np.count_nonzero(labels < 0))
-    left_out = f", {counted(outliers, 'outlier')} left out" if outliers else ""
-    return f"{counted(len(labels), 'sample')} with {features}{left_out}"
-
-
-def _certainty(model: Any) -> str:
-    certificate = getattr(model, "certificate_", None)
-    if certificate is not None:
-        return str(certificate)
-    reason = str(getattr(model, "stop_reason_", ""))
-    # A baseline does not look for its best solution again.
-    known = hasattr(model, "n_rediscoveries_")
-    certainty = getattr(model, "certainty_", math.nan)
-    return certainty_text(reason, model.n_rediscoveries_, certainty) if known else ""
-
-
-def _path_card(path: Any) -> tuple[dict[str, str], str]:
-    """Describe a path, and draw its inertia over k."""
-    ks = [int(k) for k in path.k_values_]
-    select = getattr(path.select, "name", path.select)
-    suggested = [f"{name} {k}" for name, k in path._suggested.items() if k is not None]
-    rows = {
-        "clusters": f"{ks[0]} to {ks[-1]}",
-        "chosen": f"k = {path.best_k_} by {select}" if path.best_k_ is not None else "none",
-        "suggested": ", ".join(suggested),
-        "certainty": path._certainty(),
-    }
-    inertias = [float(value) for value in path.inertias_]
-    return rows, bars_svg(inertias, "Inertia by the number of clusters")
-
-
 class CentersMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore[misc]
     """What an estimator inherits that has centres to compare new samples with.
 
@@ -361,15 +283,36 @@ class CentersMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: 
 
     def _repr_html_inner(self) -> str:
         """Show the fit, or the parameters if there is none."""
-        parameters: str = super()._repr_html_inner()
-        return fitted_html(self, parameters)
+        return self._below_card(super()._repr_html_inner())
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         """Show the fit in notebooks where scikit-learn would show its diagram."""
         bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
         if "text/html" in bundle:
-            bundle["text/html"] = fitted_html(self, bundle["text/html"])
+            bundle["text/html"] = self._below_card(bundle["text/html"])
         return bundle
+
+    def _below_card(self, parameters: str) -> str:
+        """Put a card about the fit, if there is one, above scikit-learn's view."""
+        if not hasattr(self, "n_features_in_"):
+            return parameters
+        rows, pictures = self._card()
+        cells = "".join(
+            f'<tr><td style="text-align:left;opacity:.7;padding:1px 14px 1px 0">{escape(name)}</td>'
+            f'<td style="text-align:left;padding:1px 0">{escape(value)}</td></tr>'
+            for name, value in rows.items()
+            if value
+        )
+        return (
+            f'<div style="{CARD}"><div style="font-weight:600">{type(self).__name__}, fitted'
+            f'</div><table style="border:0;margin:4px 0"><tbody>{cells}</tbody></table>'
+            f'{pictures}<details><summary style="cursor:pointer;opacity:.7">Parameters</summary>'
+            f"{parameters}</details></div>"
+        )
+
+    @abstractmethod
+    def _card(self) -> tuple[dict[str, str], str]:
+        """Describe the fit in rows with names, and by pictures."""
 
     @property
     def _n_features_out(self) -> int:
@@ -420,6 +363,32 @@ class FittedCenters(
     _is_constrained: ClassVar[bool] = False
     # Whether the cluster of a sample is always the closest centre, of the samples as they are.
     _predicts_closest: ClassVar[bool] = True
+
+    def _card(self) -> tuple[dict[str, str], str]:
+        """Describe a clustering, and draw its sizes and how the search came to it."""
+        labels = getattr(self, "labels_", None)
+        # Labels in Dask have not been computed, and looking at a model must not do it.
+        labels = None if labels is None or is_dask(labels) else np.asarray(labels)
+        k, d = self.cluster_centers_.shape
+        rows = {"clusters": counted(k, "cluster"), "samples": counted(d, "feature")}
+        rows["inertia"] = number_text(float(self.inertia_))
+        if hasattr(self, "certificate_"):
+            rows["certainty"] = str(self.certificate_)
+        elif hasattr(self, "certainty_"):
+            found_again = self.n_rediscoveries_
+            rows["certainty"] = certainty_text(self.stop_reason_, found_again, self.certainty_)
+        pictures = ""
+        if labels is not None:
+            rows["samples"] = f"{counted(len(labels), 'sample')} with {rows['samples']}"
+            if n_outliers := int(np.count_nonzero(labels < 0)):
+                rows["samples"] += f", {counted(n_outliers, 'outlier')} left out"
+            sizes = np.bincount(labels[labels >= 0], minlength=k)
+            rows["sizes"] = f"{sizes.min():,} to {sizes.max():,} samples"
+            pictures = bars_svg(sizes.tolist(), "Samples by cluster, in the order of their numbers")
+        best = [record.best for record in getattr(self, "history_", ())]
+        if len(best) > 1 and best[0] > best[-1]:
+            pictures += line_svg(best)
+        return rows, pictures
 
     def to_kmeans(self) -> KMeans:
         """Return a fitted :class:`sklearn.cluster.KMeans` with these centres.
@@ -476,15 +445,8 @@ class FittedCenters(
         X: Any,
         sample_weight: Any = None,
         *,
-        max_time: float = 60.0,
-        gap: float = 1e-6,
-        n_jobs: int | None = None,
-        engine: str = "cpu",
-        method: str = "auto",
-        part_size: int | None = None,
         update: bool = False,
-        verbose: int = 0,
-        progress: Any = None,
+        **options: Any,
     ) -> Certificate:
         """Prove that the clustering of ``X`` is optimal, or bound its distance from the optimum.
 
@@ -502,6 +464,9 @@ class FittedCenters(
         update : bool, default=False
             Whether to take over a better clustering, if the proof finds one. Under constraints
             there is none, because it need not satisfy them.
+        **options
+            ``max_time``, ``gap``, ``n_jobs``, ``engine``, ``method``, ``part_size``, ``verbose`` and
+            ``progress`` of :func:`evomeans.certify`.
         """
         self._check_certifiable()
         certificate = certify(
@@ -510,14 +475,7 @@ class FittedCenters(
             sample_weight,
             constrained=self._is_constrained,
             n_clusters=len(self.cluster_centers_),
-            max_time=max_time,
-            gap=gap,
-            n_jobs=n_jobs,
-            engine=engine,
-            method=method,
-            part_size=part_size,
-            verbose=verbose,
-            progress=progress,
+            **options,
         )
         if update and certificate.improved and certificate.labels is not None:
             self._take(X, sample_weight, certificate.labels)

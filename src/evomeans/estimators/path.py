@@ -15,18 +15,11 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from evomeans.criteria import (
-    DEFAULT_CRITERIA,
-    DEFAULT_SELECT,
-    Agreement,
-)
+from evomeans.criteria import DEFAULT_CRITERIA, DEFAULT_SELECT, Agreement
 from evomeans.docstrings import described_like
 from evomeans.engines import is_dask
 from evomeans.estimators.hgmeans import HGMeans
-from evomeans.estimators.parameters import (
-    check_int,
-    generator_from,
-)
+from evomeans.estimators.parameters import check_int, generator_from
 from evomeans.estimators.path_solving import (
     PathSearch,
     Select,
@@ -37,16 +30,12 @@ from evomeans.estimators.path_solving import (
     judge_all,
 )
 from evomeans.estimators.searching import BaseSearch
-from evomeans.estimators.solution import (
-    FinalSolution,
-)
+from evomeans.estimators.solution import FinalSolution
 from evomeans.estimators.validation import Features, check_most_clusters
-from evomeans.path import (
-    Entry,
-    PathState,
-)
+from evomeans.path import Entry, PathState
 from evomeans.search import History, SearchResult, StopReason
 from evomeans.search.certainty import path_certainty
+from evomeans.search.history import bars_svg
 from evomeans.search.plan import missing_abilities
 from evomeans.search.stopping import DeferredInterrupt
 from evomeans.wording import certain_percent
@@ -119,10 +108,6 @@ class HGMeansPath(BaseSearch):
         ``True`` ends the path. An object may have the verbs of
         :class:`~evomeans.search.SearchObserver` instead, except ``on_settled``; to ``on_best``, a
         step is the best that is the first for its k, or improves on those before it.
-
-    verbose : int, default=0
-        1 prints a line now and then, 2 one for every k that has a new best solution as well, 3 one
-        for each step. The last line says how the fit ended.
 
     Attributes
     ----------
@@ -347,41 +332,38 @@ class HGMeansPath(BaseSearch):
         """Say what the user should know about how the fit ended."""
         chosen = "none chosen" if self.best_k_ is None else f"k = {self.best_k_} chosen"
         self._say(f"k = {known[0]} to {known[-1]}, {chosen}; {self._certainty()}")
-        said: list[tuple[str, type[Warning]]] = []
         if n_taken is not None:
-            text = (
+            self._warn(
                 f"max_time={self.max_time} left time to compute criteria from {n_taken:,} samples "
-                "only, drawn at random. Their values are estimates; raise max_time for all."
+                "only, drawn at random. Their values are estimates; raise max_time for all.",
+                RuntimeWarning,
             )
-            said.append((text, RuntimeWarning))
         if self.stop_reason_ is StopReason.INTERRUPTED:
             done = f"; {len(known)} of {len(ks)} numbers of clusters are kept."
-            said.append(self._interrupted(done))
+            self._warn(self._interrupted(done), RuntimeWarning)
         if left_out:
             names = ", ".join(left_out)
             text = f"Criteria were interrupted, and their values are missing: {names}."
-            said.append((text, RuntimeWarning))
+            self._warn(text, RuntimeWarning)
         if self.best_k_ is None and self.select is not None:
-            text = (
+            self._warn(
                 f"select={getattr(self.select, 'name', self.select)!r} suggests no k between "
-                f"{known[0]} and {known[-1]}. Choose one with at(k), or extend the path with add_k."
+                f"{known[0]} and {known[-1]}. Choose one with at(k), or extend the path with add_k.",
+                UserWarning,
             )
-            said.append((text, UserWarning))
         if short := [k for k in known if self._solutions[k].n_distinct < k]:
             k, n_distinct = short[0], self._solutions[short[0]].n_distinct
+            text = (
+                f"X has only {n_distinct} distinct samples, so solutions for k={k} and more have "
+                "empty clusters. Leave out the k above."
+            )
             if self.stop_reason_ in (StopReason.MAX_TIME, StopReason.INTERRUPTED):
                 text = (
                     f"The solution for k={k} has only {n_distinct} clusters with samples. Either "
                     "it was cut short, or X has no more distinct samples. Give it more time, or "
                     "leave out the k above."
                 )
-            else:
-                text = (
-                    f"X has only {n_distinct} distinct samples, so solutions for k={k} and more "
-                    "have empty clusters. Leave out the k above."
-                )
-            said.append((text, ConvergenceWarning))
-        self._warn(said)
+            self._warn(text, ConvergenceWarning)
 
     # Using
 
@@ -474,6 +456,19 @@ class HGMeansPath(BaseSearch):
         return (
             text if math.isnan(least) else f"{text}, each {certain_percent(least)} certain or more"
         )
+
+    def _card(self) -> tuple[dict[str, str], str]:
+        """Describe the path, and draw its inertia over k."""
+        first, last = self.k_values_[0], self.k_values_[-1]
+        select = getattr(self.select, "name", self.select)
+        suggested = [f"{name} {k}" for name, k in self._suggested.items() if k is not None]
+        rows = {
+            "clusters": f"{first} to {last}",
+            "chosen": f"k = {self.best_k_} by {select}" if self.best_k_ is not None else "none",
+            "suggested": ", ".join(suggested),
+            "certainty": self._certainty(),
+        }
+        return rows, bars_svg(self.inertias_.tolist(), "Inertia by the number of clusters")
 
     def _best(self) -> HGMeans:
         check_is_fitted(self, "k_values_")

@@ -17,12 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from evomeans.docstrings import described_like
 from evomeans.engines import Engine, is_dask, prepare_calls, prepare_kernels
 from evomeans.engines.frame import Frame, is_sparse
-from evomeans.estimators.callbacks import (
-    EXTRA_FRAMES,
-    CallbackSupport,
-    fit_task,
-    with_callbacks,
-)
+from evomeans.estimators.callbacks import EXTRA_FRAMES, CallbackSupport, fit_task, with_callbacks
 from evomeans.estimators.fitted import CentersMixin, FittedCenters
 from evomeans.estimators.parameters import (
     DEFAULT_CERTAINTY,
@@ -50,17 +45,9 @@ from evomeans.estimators.validation import (
     check_samples,
     check_warm_start,
 )
-from evomeans.search import (
-    DEEP,
-    PAPER,
-    History,
-    Individual,
-    SearchResult,
-    StopReason,
-    Strategy,
-    solve,
-)
+from evomeans.search import DEEP, PAPER, History, Individual, SearchResult, StopReason, Strategy
 from evomeans.search.crossover import MATCHING, merging_crossover
+from evomeans.search.genetic import solve
 from evomeans.search.levels import level_sizes
 from evomeans.search.plan import needed_abilities
 from evomeans.search.stopping import DeferredInterrupt
@@ -133,7 +120,7 @@ class BaseSearch(CentersMixin, BaseEstimator):  # type: ignore[misc]
 
     verbose : int, default=0
         1 prints a line now and then, 2 one for each improvement as well, 3 one for each
-        offspring. The last line says how the fit ended.
+        solution. The last line says how the fit ended.
     """
 
     strategy: str | Strategy = "deep"
@@ -147,6 +134,8 @@ class BaseSearch(CentersMixin, BaseEstimator):  # type: ignore[misc]
     verbose: int = 0
 
     stop_reason_: StopReason = field(init=False)
+    # How many calls are between ``fit`` and its caller.
+    _extra_frames: ClassVar[int] = 0
 
     def _check_data(self, X: Any, sample_weight: Any) -> tuple[Any, Any, Features]:
         """Return the samples of a fit, their weights, and what their columns are called."""
@@ -158,20 +147,16 @@ class BaseSearch(CentersMixin, BaseEstimator):  # type: ignore[misc]
         if self.verbose:
             print(f"[{type(self).__name__}] {text}", flush=True)
 
-    def _warn(self, said: Sequence[tuple[str, type[Warning]]], n_frames: int = 0) -> None:
-        """Issue warnings in the name of the caller of the public method, three calls before.
+    def _warn(self, text: str, category: type[Warning]) -> None:
+        """Warn in the name of the caller of the public method, three calls before."""
+        warnings.warn(text, category, stacklevel=5 + self._extra_frames)
 
-        There are ``n_frames`` more calls in between.
-        """
-        for text, category in said:
-            warnings.warn(text, category, stacklevel=5 + n_frames)
-
-    def _interrupted(self, done: str) -> tuple[str, type[Warning]]:
+    def _interrupted(self, done: str) -> str:
         """Say what is kept of a fit that was interrupted, and how to continue it, if it can be."""
         text = f"fit was interrupted{done}"
         if self.checkpoint is not None:
             text += f" To go on, fit again with checkpoint={os.fspath(self.checkpoint)!r}."
-        return text, RuntimeWarning
+        return text
 
 
 @dataclass(eq=False, repr=False)
@@ -269,6 +254,7 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
     _fitted_numbers: ClassVar[tuple[str, ...]] = ()
     # Whether centres and distances are those of the space of the samples.
     _is_euclidean: ClassVar[bool] = True
+    _extra_frames: ClassVar[int] = EXTRA_FRAMES
 
     @described_like(FittedCenters.fit)
     @with_callbacks
@@ -441,34 +427,32 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
     def _report(self, result: SearchResult, solution: FinalSolution) -> None:
         """Say what the user should know about how the fit ended."""
         self._say(_how_it_ended(result, solution.inertia))
-        said: list[tuple[str, type[Warning]]] = []
         if result.is_unfinished:
             is_late = result.stop_reason is StopReason.MAX_TIME
             cause = f"max_time={self.max_time} was up" if is_late else "fit was interrupted"
-            text = (
+            self._warn(
                 f"{cause} before the first run of K-means on all samples had ended. The centres "
-                "are where it had come to, and not the means of their clusters. Give it more time."
+                "are where it had come to, and not the means of their clusters. Give it more time.",
+                ConvergenceWarning,
             )
-            said.append((text, ConvergenceWarning))
         elif result.stop_reason is StopReason.MAX_TIME and not (
             result.n_offspring or result.n_on_samples
         ):
-            text = (
+            self._warn(
                 f"max_time={self.max_time} was up before the first offspring. The answer is the "
                 f"best of {counted(len(result.history), 'run')} of K-means, with swaps where these "
-                "were made; the genetic search has not begun. Give it more time for a better one."
+                "were made; the genetic search has not begun. Give it more time for a better one.",
+                ConvergenceWarning,
             )
-            said.append((text, ConvergenceWarning))
         if result.stop_reason is StopReason.INTERRUPTED:
             done = f" after {result.n_offspring} offspring; the best solution so far is kept."
-            said.append(self._interrupted(done))
+            self._warn(self._interrupted(done), RuntimeWarning)
         if solution.n_distinct < self.n_clusters:
-            text = (
+            self._warn(
                 f"Number of distinct clusters ({solution.n_distinct}) found smaller than "
-                f"n_clusters ({self.n_clusters}). Possibly due to duplicate points in X."
+                f"n_clusters ({self.n_clusters}). Possibly due to duplicate points in X.",
+                ConvergenceWarning,
             )
-            said.append((text, ConvergenceWarning))
-        self._warn(said, EXTRA_FRAMES)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to a file that :func:`evomeans.load` reads.
