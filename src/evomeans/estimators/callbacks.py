@@ -64,14 +64,11 @@ def fit_task(
         return
     n_solutions = settings.most_solutions(n_given)
     per_task = -(-n_solutions // MOST_SUBTASKS)
-    n_tasks = -(-n_solutions // per_task)
-    context = estimator._init_callback_context(max_subtasks=n_tasks)
+    context = estimator._init_callback_context(max_subtasks=n_solutions // per_task)
     metadata = None if sample_weight is None else {"sample_weight": sample_weight}
     seen = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
     context.call_on_fit_task_begin(**seen)
-    tasks = _Subtasks(context, seen, n_tasks, per_task, features, frame)
-    yield (tasks,)
-    tasks.close()
+    yield (_Subtasks(context, seen, n_solutions // per_task, per_task, features, frame),)
     context.call_on_fit_task_end(**seen, reconstruction_attributes={})
 
 
@@ -81,36 +78,26 @@ class _Subtasks(SearchObserver):
 
     _context: Any
     _seen: dict[str, Any]
+    # A resumed search may have begun with more solutions than could be foreseen.
     _n_left: int
     _per_task: int
     _features: Features
     _frame: Frame
-    _open: Any = None
-    _n_ended: int = 0
+    _n_made: int = 0
     _best: FloatArray | None = None
 
     def on_solution(self, record: OffspringRecord) -> bool:
-        """Count a solution, and end its sub-task; return whether a callback asks to stop."""
+        """Count a solution, and show a sub-task; return whether a callback asks to stop."""
         if record.inertia == record.best:
             self._best = record.centers
-        # A resumed search may have begun with more solutions than could be foreseen.
-        if self._open is None and self._n_left:
-            self._n_left -= 1
-            self._open = self._context.subcontext(task_name="offspring")
-            self._open.call_on_fit_task_begin(
-                **self._seen, reconstruction_attributes=self._attributes
-            )
-        self._n_ended += 1
-        return self._n_ended % self._per_task == 0 and self.close()
-
-    def close(self) -> bool:
-        """End the sub-task that is open, if any; return whether a callback asks to stop."""
-        if self._open is None:
+        self._n_made += 1
+        if self._n_made % self._per_task or not self._n_left:
             return False
-        task, self._open = self._open, None
-        return bool(
-            task.call_on_fit_task_end(**self._seen, reconstruction_attributes=self._attributes)
-        )
+        self._n_left -= 1
+        task = self._context.subcontext(task_name="offspring")
+        seen = {**self._seen, "reconstruction_attributes": self._attributes}
+        task.call_on_fit_task_begin(**seen)
+        return bool(task.call_on_fit_task_end(**seen))
 
     def _attributes(self) -> dict[str, Any] | None:
         """Return fitted attributes with which a copy of the estimator can predict."""

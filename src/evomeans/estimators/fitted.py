@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from abc import abstractmethod
 from contextlib import closing
@@ -465,8 +464,8 @@ class FittedCenters(
             Whether to take over a better clustering, if the proof finds one. Under constraints
             there is none, because it need not satisfy them.
         **options
-            ``max_time``, ``gap``, ``n_jobs``, ``engine``, ``method``, ``part_size``, ``verbose`` and
-            ``progress`` of :func:`evomeans.certify`.
+            Those of :func:`evomeans.certify`: ``max_time``, ``gap``, ``n_jobs``, ``engine``,
+            ``method``, ``part_size``, ``verbose`` and ``progress``.
         """
         self._check_certifiable()
         certificate = certify(

@@ -96,7 +96,7 @@ class HGMeans(SearchingEstimator):
 
     **Callbacks.** scikit-learn 1.9 and later have callbacks such as
     :class:`sklearn.callback.ProgressBar`; ``set_callbacks`` sets them. Each solution made is a
-    sub-task of the fit, or several in a row where there may be more than 2000.
+    sub-task of the fit; where there may be more than 2000, one in several is.
 
     **Empty clusters.** All clusters own samples whenever ``X`` has at least ``n_clusters`` distinct
     rows of positive weight. Otherwise a ConvergenceWarning is issued.

@@ -348,7 +348,8 @@ class HGMeansPath(BaseSearch):
         if self.best_k_ is None and self.select is not None:
             self._warn(
                 f"select={getattr(self.select, 'name', self.select)!r} suggests no k between "
-                f"{known[0]} and {known[-1]}. Choose one with at(k), or extend the path with add_k.",
+                f"{known[0]} and {known[-1]}. Choose one with at(k), or extend the path with "
+                "add_k.",
                 UserWarning,
             )
         if short := [k for k in known if self._solutions[k].n_distinct < k]:

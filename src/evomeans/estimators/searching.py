@@ -11,12 +11,13 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from evomeans.docstrings import described_like
 from evomeans.engines import Engine, is_dask, prepare_calls, prepare_kernels
-from evomeans.engines.frame import Frame, is_sparse
+from evomeans.engines.frame import FARTHEST_CENTER, Frame, is_sparse
 from evomeans.estimators.callbacks import EXTRA_FRAMES, CallbackSupport, fit_task, with_callbacks
 from evomeans.estimators.fitted import CentersMixin, FittedCenters
 from evomeans.estimators.parameters import (
@@ -31,9 +32,8 @@ from evomeans.estimators.solution import (
     EarlyAnswer,
     FinalSolution,
     Task,
-    encode_starts,
+    encode_centers,
     has_no_time,
-    in_data_units,
     lowered,
     raised,
 )
@@ -351,12 +351,14 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
             else:
                 # First: others are to see the state from which the search continues.
                 kept = self._checkpoints(engine, task, parameters, init)
+                starts = [encode_centers(engine.frame, centers) for centers in given]
                 result = solve(
                     engine,
                     k,
                     settings,
                     rng,
-                    initial=encode_starts(engine.frame, given),
+                    # Those that are too far away begin at the rim of the frame.
+                    initial=list(np.clip(starts, -FARTHEST_CENTER, FARTHEST_CENTER)),
                     observers=(*kept, *parameters.observers, *watching),
                     interrupt=interrupt,
                     spent=time.perf_counter() - began,
@@ -422,7 +424,11 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
         self.levels_ = result.levels
         self.history_ = result.history
         self.stop_reason_ = result.stop_reason
-        self.population_ = in_data_units(result.population, frame)
+        # Free of the engine: in data units, without handles and labels of its rows.
+        self.population_ = tuple(
+            replace(member, centers=frame.decode(member.centers), handle=None, labels=None)
+            for member in result.population
+        )
 
     def _report(self, result: SearchResult, solution: FinalSolution) -> None:
         """Say what the user should know about how the fit ended."""

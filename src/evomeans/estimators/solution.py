@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evomeans.engines import Engine, Order, create_engine, is_dask
 from evomeans.engines.base import total_weights
-from evomeans.engines.frame import FARTHEST_CENTER, Frame, check_resolution, is_sparse, reaching
+from evomeans.engines.frame import Frame, check_resolution, is_sparse, reaching
 from evomeans.engines.reference import ReferenceEngine
 from evomeans.estimators.parameters import Surroundings
 from evomeans.search import History, Individual, SearchResult, SearchSettings, StopReason, Strategy
@@ -122,20 +122,6 @@ def lexicographic(centers: NDArray[Any]) -> NDArray[Any]:
 def encode_centers(frame: Frame, centers: NDArray[Any]) -> FloatArray:
     """Bring centres into a frame in double precision, whatever theirs is."""
     return frame.encode(centers.astype(np.float64))
-
-
-def encode_starts(frame: Frame, solutions: Iterable[NDArray[Any]]) -> list[FloatArray]:
-    """Bring solutions to start from into a frame; centres that are too far away stop at its rim."""
-    rim = FARTHEST_CENTER
-    return [np.clip(encode_centers(frame, centers), -rim, rim) for centers in solutions]
-
-
-def in_data_units(population: Iterable[Individual], frame: Frame) -> tuple[Individual, ...]:
-    """Free individuals of their engine: centres in data units, no handles, no labels of rows."""
-    return tuple(
-        replace(member, centers=frame.decode(member.centers), handle=None, labels=None)
-        for member in population
-    )
 
 
 def frame_for_new_samples(X: Any, fitted: Frame, centers: NDArray[Any]) -> Frame:

@@ -41,10 +41,6 @@ def exceeds_memory(X: Any) -> bool:
     return free is not None and bytes_of_samples(n_samples, n_features, X.dtype.itemsize) > free
 
 
-# From this many values on, threads look at them.
-VALUES_FOR_THREADS = 2**24
-
-
 @dataclass(frozen=True)
 class Features:
     """The number and the names of columns, which scikit-learn wants remembered."""
@@ -88,31 +84,29 @@ def _validated(estimator: Any, X: Any, *, reset: bool) -> Any:
 
 def _in_memory(estimator: Any, X: Any, *, reset: bool) -> Any:
     with _naming("X"):
-        X = as_csr(X) if is_sparse(X) else from_torch(X)
-        is_large = reset and isinstance(X, np.ndarray) and X.size >= VALUES_FOR_THREADS
         # In C order, since sums over samples round differently in another one.
         X = validate_data(
             estimator,
-            X,
+            as_csr(X) if is_sparse(X) else from_torch(X),
             reset=reset,
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
             order="C",
-            # The extremes tell it of many values.
-            ensure_all_finite=not is_large,
+            # The extremes tell it of the samples of a fit.
+            ensure_all_finite=not reset,
         )
         # The sizes of new samples are checked when they are brought into the frame of the fit.
         if reset:
-            _check_values(estimator, X, check_thread_count(estimator.n_jobs) if is_large else 1)
+            _check_values(estimator, X)
     return _canonical_csr(X) if is_sparse(X) else X
 
 
-def _check_values(estimator: Any, X: Any, n_jobs: int) -> None:
+def _check_values(estimator: Any, X: Any) -> None:
     """Refuse values that are not finite, or too large, in one pass by several threads."""
     values = (X.data if is_sparse(X) else X).reshape(-1)
     if not len(values):
         return
-    low, high = map(float, extremes(values, n_jobs))
+    low, high = map(float, extremes(values, check_thread_count(estimator.n_jobs)))
     if not math.isfinite(high - low):
         assert_all_finite(X, estimator_name=type(estimator).__name__, input_name="X")
         # It says nothing if scikit-learn is to assume that all values are finite.
@@ -269,14 +263,14 @@ def check_lazy_samples(estimator: Any, X: Any, *, reset: bool) -> Any:
         validate_data(estimator, meta, reset=reset, skip_check_array=True)
         X = blocks.frame_to_array(X)
     else:
-        _check_array(X)
+        _check_lazy_array(X)
         validate_data(estimator, np.empty((0, X.shape[1])), reset=reset, skip_check_array=True)
         X = blocks.as_dask_array(X)
         X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
     return blocks.counted(X) if reset else X
 
 
-def _check_array(X: Any) -> None:
+def _check_lazy_array(X: Any) -> None:
     from evomeans.engines.dask import blocks
 
     da = blocks.import_dask_array()
