@@ -5,10 +5,6 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
-import signal
-import subprocess
-import sys
-import textwrap
 
 import numpy as np
 import pytest
@@ -240,49 +236,6 @@ def test_a_number_is_the_weight_of_every_sample():
     assert one.inertia_ == many.inertia_
 
 
-INTERRUPTED_FIT = """
-    import signal, sys
-    import numpy as np
-    from evomeans import HGMeans
-
-    # Whoever runs the tests in the background may have told all of its children to ignore it.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    def tell(record):
-        if record.number == 1:
-            print("running", flush=True)
-
-    X = np.random.default_rng(0).normal(size=(100, 3))
-    endless = {"max_offspring": 10**9, "n_iter_no_change": 10**9}
-    for engine in ("reference", "cpu"):
-        model = HGMeans(8, **endless, engine=engine, observers=tell).fit(X)
-        assert np.array_equal(model.predict(X), model.labels_)
-        assert abs(model.inertia_ + model.score(X)) <= 1e-13 * model.inertia_
-        assert model.n_iter_ == model.history_[-1].number >= 1
-        print(model.stop_reason_, flush=True)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
-def test_ctrl_c_leaves_a_fitted_estimator():
-    """A real SIGINT to a real process: best so far, a warning, no traceback, exit code 0."""
-    command = [sys.executable, "-W", "always", "-c", textwrap.dedent(INTERRUPTED_FIT)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        for told in ("running\n", "interrupted\nrunning\n"):
-            for line in told.splitlines(keepends=True):
-                assert process.stdout.readline() == line, process.stderr.read()
-            process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-    finally:
-        process.kill()
-    assert (process.returncode, out) == (0, "interrupted\n"), err
-    assert err.count("RuntimeWarning: fit was interrupted after") == 2
-    assert err.count("the best solution so far is kept") == 2
-    assert "Traceback" not in err
-
-
 # Beginnings
 
 
@@ -346,14 +299,6 @@ def test_warm_start_goes_on_where_the_last_fit_ended(engine, strategy):
     assert model.inertia_ <= inertias[0] * (1 + 1e-9)
 
 
-def test_without_warm_start_a_second_fit_begins_anew(engine):
-    """Refitting is the same as fitting a fresh estimator."""
-    model = quick(engine=engine).fit(X[:30, :2]).fit(X)
-    fresh = quick(engine=engine).fit(X)
-    assert_array_equal(model.cluster_centers_, fresh.cluster_centers_)
-    assert_array_equal(model.history_.column("inertia"), fresh.history_.column("inertia"))
-
-
 def test_a_warm_start_on_other_samples(engine):
     """The shape must agree, the samples need not."""
     model = quick(engine=engine, warm_start=True).fit(X[:30]).fit(X[30:] + 10.0)
@@ -411,14 +356,6 @@ def test_the_best_is_kept_when_a_later_population_does_not_find_it(engine):
 
 
 # Special data
-
-
-def test_one_cluster_is_the_mean(engine):
-    """With k = 1 the centre is the weighted mean."""
-    weights = np.arange(60.0)
-    model = quick(1, engine=engine).fit(X, sample_weight=weights)
-    assert_allclose(model.cluster_centers_[0], np.average(X, axis=0, weights=weights), rtol=1e-12)
-    assert_array_equal(model.labels_, np.zeros(60))
 
 
 def test_as_many_clusters_as_samples(engine):
@@ -482,18 +419,6 @@ def test_constant_columns(engine, constant):
         model = quick(4, engine=engine).fit(np.full((60, 3), constant))
     assert model.inertia_ == 0.0
     assert_array_equal(model.cluster_centers_[0], np.full(3, constant))
-
-
-def test_weights_are_repetitions(engine):
-    """Integer weights give the clusters that repeated samples give."""
-    weights = np.random.default_rng(2).integers(0, 4, 60)
-    fit = quick(5, engine=engine, max_offspring=100).fit
-    weighted = copy.deepcopy(fit(X, sample_weight=weights))
-    repeated = fit(np.repeat(X, weights, axis=0))
-    assert_allclose(weighted.inertia_, repeated.inertia_, rtol=1e-12)
-    assert_allclose(weighted.cluster_centers_, repeated.cluster_centers_, rtol=1e-9)
-    assert_array_equal(np.repeat(weighted.labels_, weights), repeated.labels_)
-    assert_allclose(weighted.score(X, sample_weight=weights), -repeated.inertia_, rtol=1e-12)
 
 
 # One feature

@@ -89,15 +89,3 @@ def test_a_file_keeps_it(tmp_path, strategy) -> None:
     loaded = evomeans.load(tmp_path / "model.evomeans")
     np.testing.assert_equal(loaded.certainty_, model.certainty_)
     assert loaded.certainty == 0.9
-
-
-@pytest.mark.parametrize("level", [-0.1, 1.1, math.nan])
-def test_a_level_is_a_probability(level) -> None:
-    with pytest.raises(ValueError, match=r"certainty=.* must be between 0 and 1"):
-        fitted(certainty=level)
-
-
-@pytest.mark.parametrize("level", [None, "high", True])
-def test_a_level_is_a_number(level) -> None:
-    with pytest.raises(TypeError, match="certainty must be a number"):
-        fitted(certainty=level)

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
-from sklearn.base import is_clusterer
+from sklearn.base import clone, is_clusterer
 from sklearn.cluster import KMeans
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -17,9 +17,18 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from evomeans import ExactKMeans, HGMeans
+from evomeans import (
+    ConstrainedHGMeans,
+    ExactKMeans,
+    HGMeans,
+    HGMeansPath,
+    SphericalHGMeans,
+    TrimmedHGMeans,
+)
 
 QUICK = {"min_population": 3, "max_population": 6, "max_offspring": 20, "random_state": 0}
+# Weights and repetitions are equivalent at the optimum, which a search has to find for that.
+ENOUGH = {"min_population": 2, "max_population": 6, "max_offspring": 20, "n_jobs": 1}
 COLUMNS = ["a", "b", "c"]
 X = np.random.default_rng(0).normal(size=(40, 3))
 
@@ -36,16 +45,32 @@ def test_scikit_learns_own_checks(estimator, check):
 
 
 @few_samples
+@pytest.mark.filterwarnings("ignore:select=:UserWarning")
 @pytest.mark.slow
 @parametrize_with_checks(
     [
         # Swaps in plain NumPy take their time.
         HGMeans.fast(3, engine="reference", strategy="paper", max_offspring=100),
         ExactKMeans(3, max_time=0.2),
+        HGMeansPath((2, 3), random_state=0),
+        ConstrainedHGMeans(3, **ENOUGH),
+        # Not all checks have enough samples for more.
+        ConstrainedHGMeans(1, size_max=1000, **ENOUGH),
+        SphericalHGMeans(3, **ENOUGH),
+        TrimmedHGMeans(3, n_outliers=0.1, **ENOUGH),
     ]
 )
-def test_scikit_learns_own_checks_without_kernels_and_with_proofs(estimator, check):
+def test_scikit_learns_own_checks_of_other_estimators(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("model", [ConstrainedHGMeans, SphericalHGMeans, TrimmedHGMeans])
+def test_every_model_is_a_clusterer_that_can_be_cloned(model):
+    """Tags and parameters are those that scikit-learn expects."""
+    estimator = model(4, random_state=3, max_time=1.0)
+    assert is_clusterer(estimator)
+    assert clone(estimator).get_params() == estimator.get_params()
+    assert get_tags(estimator).input_tags.sparse == (model is SphericalHGMeans)
 
 
 def test_tags():

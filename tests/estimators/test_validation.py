@@ -20,7 +20,6 @@ from evomeans.estimators.parameters import (
     KMEANS_PARAMETERS,
     check_parameters,
     check_random_source,
-    check_search_settings,
     check_thread_count,
     generator_from,
 )
@@ -61,6 +60,12 @@ BAD_PARAMETERS = [
     ({"target_inertia": -1}, ValueError, r"target_inertia=-1.0 must be finite and not negative"),
     ({"target_inertia": np.inf}, ValueError, r"target_inertia=inf must be finite"),
     ({"target_inertia": [1.0]}, TypeError, r"target_inertia must be a number or None, got \[1.0\]"),
+    ({"certainty": -0.1}, ValueError, "certainty=-0.1 must be between 0 and 1"),
+    ({"certainty": 1.1}, ValueError, "certainty=1.1 must be between 0 and 1"),
+    ({"certainty": float("nan")}, ValueError, "certainty=nan must be between 0 and 1"),
+    ({"certainty": None}, TypeError, "certainty must be a number between 0 and 1, got None"),
+    ({"certainty": "high"}, TypeError, "certainty must be a number or None, got 'high'"),
+    ({"certainty": True}, TypeError, "certainty must be a number or None, got True"),
     ({"strategy": "fast"}, ValueError, r"strategy='fast' must be one of.*HGMeans.fast\("),
     ({"strategy": "deeper"}, ValueError, r"strategy='deeper' must be one of 'deep', 'paper'\.$"),
     (
@@ -366,15 +371,3 @@ def test_an_unknown_parameter_is_refused_as_usual():
     text = r"^HGMeans.__init__\(\) got an unexpected keyword argument 'n_cluster'$"
     with pytest.raises(TypeError, match=text):
         HGMeans(n_cluster=3)
-
-
-def test_a_fit_checks_its_parameters_once(monkeypatch):
-    checks = []
-
-    def counted(estimator):
-        checks.append(estimator)
-        return check_search_settings(estimator)
-
-    monkeypatch.setattr("evomeans.estimators.parameters.check_search_settings", counted)
-    estimator = model().fit(X)
-    assert checks == [estimator]

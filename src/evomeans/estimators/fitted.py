@@ -69,6 +69,8 @@ class CentersMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: 
     n_features_in_: int
     feature_names_in_: NDArray[Any]
     _frame: Frame
+    # Whether centres and distances are those of the space of the samples.
+    _is_euclidean: ClassVar[bool] = True
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -262,7 +264,7 @@ class CentersMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: 
     @property
     def _needs_no_engine(self) -> bool:
         """Whether the labels of the CPU engine can be had without one."""
-        return self.engine in ("auto", "cpu")
+        return self._is_euclidean and self.engine in ("auto", "cpu")
 
     def _compared(self, X: Any) -> tuple[FloatArray, Frame, int]:
         """Return the centres in a frame, the frame, and the number of threads."""

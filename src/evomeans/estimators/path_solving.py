@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -59,10 +59,6 @@ from evomeans.search.search import Weigh
 from evomeans.search.stopping import DeferredInterrupt
 from evomeans.storage.checkpoint import PathCheckpoint, describe_problem
 from evomeans.typing import FloatArray
-
-if TYPE_CHECKING:
-    pass
-
 
 Select = str | Criterion | Callable[[Mapping[str, Any]], int] | None
 
@@ -125,28 +121,27 @@ def check_k_range(k_range: Any, name: str = "k_range") -> Sequence[int]:
     numbers. What is a range stays one, so that a slip of the finger does not fill the memory.
     """
     if isinstance(k_range, Integral) and not isinstance(k_range, bool):
+        if k_range < 2:
+            raise ValueError(f"{name}={k_range} must be at least 2; it stands for 2 to {name}.")
         k_range = (2, k_range)
-        if k_range[1] < 2:
-            raise ValueError(f"{name}={k_range[1]} must be at least 2; it stands for 2 to {name}.")
     if isinstance(k_range, str) or not isinstance(k_range, Iterable):
         raise TypeError(
             f"{name} must be a pair (first, last), a list of ints or one int, got {shown(k_range)}."
         )
-    is_pair = isinstance(k_range, tuple) and len(k_range) == 2
+    ks: Sequence[int]
     if isinstance(k_range, range):
-        ks: Sequence[int] = k_range if k_range.step > 0 else k_range[::-1]
+        ks = k_range if k_range.step > 0 else k_range[::-1]
     else:
-        ks = [check_int(f"every number in {name}", k) for k in k_range]
-    if is_pair:
-        if ks[0] > ks[1]:
+        ks = sorted({check_int(f"every number in {name}", k) for k in k_range})
+    if isinstance(k_range, tuple) and len(k_range) == 2:
+        first, last = map(int, k_range)
+        if first > last:
             raise ValueError(
-                f"{name}=({ks[0]}, {ks[1]}) is empty: the first number must not exceed the last."
+                f"{name}=({first}, {last}) is empty: the first number must not exceed the last."
             )
-        ks = range(ks[0], ks[1] + 1)
+        ks = range(first, last + 1)
     if not ks:
         raise ValueError(f"{name} is empty; give at least one number of clusters, as in (2, 20).")
-    if not isinstance(ks, range):
-        ks = tuple(sorted(set(ks)))
     if ks[0] < 1:
         raise ValueError(f"{name} has {ks[0]}; every number of clusters must be at least 1.")
     return ks
@@ -273,11 +268,11 @@ class PathSearch:
         return solutions
 
     def of_others(
-        self, X: Any, sample_weight: Any, ks: Sequence[int], entropy: Sequence[int]
+        self, entropy: Sequence[int], X: Any, sample_weight: Any, ks: Sequence[int], number: int
     ) -> Searched:
         """Search other samples for a criterion, with the same effort as those of the fit."""
         search = replace(self, X=X, sample_weight=sample_weight)
-        state = PathState(sorted({1, *ks}), list(entropy))
+        state = PathState(sorted({1, *ks}), [*entropy, 1, number, X.shape[0]])
         with closing(search.task.open_engine()) as engine:
             if search.run(engine, state) is StopReason.INTERRUPTED:
                 raise PathInterruptedError
@@ -332,11 +327,7 @@ def collect_evidence(
     """Gather what criteria may look at."""
     ks = sorted(solutions)
     entries = {k: state.entries[k] for k in ks}
-
     in_dask = partial(_sums_in_dask, search.X, search.sample_weight) if is_dask(search.X) else None
-
-    def search_others(X: Any, weights: FloatArray | None, wanted: Any, number: int) -> Any:
-        return search.of_others(X, weights, wanted, [*state.entropy, 1, number, X.shape[0]])
 
     return Evidence(
         k_values=np.array(ks),
@@ -347,7 +338,7 @@ def collect_evidence(
         n_samples=engine.total_weight,
         n_features=search.X.shape[1],
         samples=SampleSource(search.X, search.sample_weight, in_dask),
-        search=search_others,
+        search=partial(search.of_others, state.entropy),
         populations={
             k: [one[0].centers for one in (entry.up, entry.down) if one]
             for k, entry in entries.items()

@@ -252,8 +252,6 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
     population_: tuple[Individual, ...] = field(init=False)
     # Fitted numbers that model files hold besides these, without underscores.
     _fitted_numbers: ClassVar[tuple[str, ...]] = ()
-    # Whether centres and distances are those of the space of the samples.
-    _is_euclidean: ClassVar[bool] = True
     _extra_frames: ClassVar[int] = EXTRA_FRAMES
 
     @described_like(FittedCenters.fit)

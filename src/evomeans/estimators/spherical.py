@@ -74,10 +74,6 @@ class SphericalHGMeans(Model):
             identity={"model": "spherical"},
         )
 
-    @property
-    def _needs_no_engine(self) -> bool:
-        return False
-
     def _fitted_engine(
         self, X: Any, sample_weight: FloatArray | None = None
     ) -> tuple[Engine, FloatArray]:

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from evomeans.engines import Engine
 from evomeans.estimators.parameters import Parameters, shown
 from evomeans.estimators.searching import Model
 from evomeans.estimators.solution import FinalSolution, Task, encode_centers, lexicographic
@@ -84,13 +83,9 @@ class TrimmedHGMeans(Model):
         trimmed = check_outliers(self.n_outliers, X.shape[0], sample_weight, parameters.n_clusters)
         from evomeans.engines.trimmed import TrimmedEngine, kernel_calls
 
-        def settle(engine: Engine, best: Individual, is_final: bool) -> FinalSolution:
-            assert isinstance(engine, TrimmedEngine)
-            return settled(engine, best.centers, X.dtype)
-
         return Task(
             partial(TrimmedEngine, X, sample_weight, trimmed, n_jobs=parameters.n_threads),
-            settle,
+            partial(settled, X.dtype),
             X,
             sample_weight,
             kernel_calls=kernel_calls,
@@ -132,9 +127,9 @@ def check_outliers(
     return trimmed
 
 
-def settled(engine: Any, centers: FloatArray, dtype: Any) -> FinalSolution:
+def settled(dtype: Any, engine: Any, best: Individual, is_final: bool) -> FinalSolution:
     """Round and order the centres; label the samples by them, and trim once more."""
-    rounded = lexicographic(engine.frame.decode(centers).astype(dtype))
+    rounded = lexicographic(engine.frame.decode(best.centers).astype(dtype))
     found = engine.trim(encode_centers(engine.frame, rounded))
     labels = found.labels_with_outliers(engine.weights)
     sizes = np.bincount(found.labels, found.kept, len(rounded))
