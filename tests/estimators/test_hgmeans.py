@@ -345,16 +345,6 @@ def test_rediscoveries_are_counted_and_end_the_search(engine):
     assert (short.stop_reason_, short.n_rediscoveries_) == ("max_offspring", 0)
 
 
-def test_the_best_is_kept_when_a_later_population_does_not_find_it(engine):
-    limits = {"n_iter_no_change": 8, "max_offspring": 60}
-    model = quick(12, engine=engine, strategy="deep", **limits).fit(X)
-    assert (model.history_.column("population_size") == 1).sum() > 1
-    inertias = [member.inertia for member in model.population_]
-    assert inertias == sorted(inertias)
-    assert inertias[0] == pytest.approx(model.inertia_, rel=1e-9)
-    assert model.inertia_ == pytest.approx(model.history_.column("inertia").min(), rel=1e-9)
-
-
 # Special data
 
 

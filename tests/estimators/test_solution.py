@@ -21,6 +21,11 @@ from oracles import squared_distances
 QUICK = {"min_population": 2, "max_population": 4, "max_offspring": 8, "random_state": 0}
 
 
+@pytest.fixture(params=["reference", "cpu"])
+def engine(request):
+    return request.param
+
+
 class Case(NamedTuple):
     """Samples ``offset + scale · units``, their weights, and a number of clusters."""
 
@@ -108,7 +113,6 @@ def test_everything_agrees(engine, case):
             assert_allclose(in_units[1][j], mean, rtol=0, atol=8 * eps * size)
 
 
-@pytest.mark.parametrize("engine", ["reference", "cpu"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_layout_does_not_matter(engine, dtype, tmp_path):
     """Order, strides, read-only, memmap, lists, bytes: the same bits, and X is not touched."""
@@ -136,7 +140,6 @@ def test_layout_does_not_matter(engine, dtype, tmp_path):
         assert model.cluster_centers_.dtype == dtype
 
 
-@pytest.mark.parametrize("engine", ["reference", "cpu"])
 @pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint16, bool, np.float16, object])
 def test_other_numbers_become_float64(engine, dtype):
     """Integers and the like are clustered as float64, as KMeans does it."""
@@ -150,7 +153,6 @@ def test_other_numbers_become_float64(engine, dtype):
     assert_array_equal(model.predict(X), plain.labels_)
 
 
-@pytest.mark.parametrize("engine", ["reference", "cpu"])
 def test_labels_do_not_depend_on_the_other_samples(engine):
     """One row at a time, in another order, or among strangers: each sample keeps its label."""
     rng = np.random.default_rng(0)
@@ -163,7 +165,6 @@ def test_labels_do_not_depend_on_the_other_samples(engine):
     assert_array_equal(model.predict(strangers)[:70], model.labels_)
 
 
-@pytest.mark.parametrize("engine", ["reference", "cpu"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_samples_far_from_those_of_the_fit(engine, dtype):
     """Predictions and distances stay right at many times the extent of the training data."""
@@ -177,7 +178,6 @@ def test_samples_far_from_those_of_the_fit(engine, dtype):
     assert_allclose(model.transform(X).min(axis=1).max() / scale, 1.5, atol=1.0)
 
 
-@pytest.mark.parametrize("engine", ["reference", "cpu"])
 def test_mixed_precision(engine):
     """A float64 fit predicts float32 samples without rounding its centres, and the reverse."""
     X = 1e8 + np.random.default_rng(0).integers(0, 50, size=(60, 2)) * 64.0
@@ -193,7 +193,16 @@ def test_mixed_precision(engine):
 # Sparse samples
 
 
-FORMATS = [sp.csr_matrix, sp.csr_array, sp.csc_array, sp.coo_matrix, sp.lil_array, sp.bsr_array]
+FORMATS = [
+    sp.csr_matrix,
+    sp.csr_array,
+    sp.csc_array,
+    sp.coo_matrix,
+    sp.lil_array,
+    sp.bsr_array,
+    sp.dok_array,
+    sp.dia_array,
+]
 
 
 def sparse_problem(n=80, d=12):

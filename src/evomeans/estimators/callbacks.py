@@ -103,11 +103,5 @@ class _Subtasks(SearchObserver):
         """Return fitted attributes with which a copy of the estimator can predict."""
         if self._best is None:
             return None
-        attributes = {
-            "cluster_centers_": lexicographic(self._best.astype(self._seen["X"].dtype)),
-            "n_features_in_": self._features.count,
-            "_frame": self._frame,
-        }
-        if self._features.names is not None:
-            attributes["feature_names_in_"] = self._features.names
-        return attributes
+        centers = lexicographic(self._best.astype(self._seen["X"].dtype))
+        return {**self._features, "cluster_centers_": centers, "_frame": self._frame}

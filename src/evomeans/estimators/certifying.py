@@ -222,10 +222,11 @@ def check_clustering(clustering: Any, X: NDArray[np.float64]) -> tuple[NDArray[n
             f"(n_clusters, {X.shape[1]}) for centres."
         )
     centres = check_array(values, dtype=np.float64, input_name="clustering")
+    from sklearn.metrics import pairwise_distances_argmin
+
+    # Around the mean, so that an offset costs no digits.
     middle = X.mean(axis=0)
-    scores = (X - middle) @ (centres - middle).T
-    scores -= np.square(centres - middle).sum(axis=1) / 2
-    return scores.argmax(axis=1).astype(np.int64), len(centres)
+    return pairwise_distances_argmin(X - middle, centres - middle), len(centres)
 
 
 def check_limits(max_time: Any, gap: Any) -> tuple[float, float]:

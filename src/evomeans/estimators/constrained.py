@@ -16,8 +16,8 @@ from evomeans.engines.constrained import feasibility
 from evomeans.engines.constrained.links import Groups, Links, contract, group_samples
 from evomeans.engines.protocol import Order
 from evomeans.estimators.callbacks import with_callbacks
+from evomeans.estimators.models import Model
 from evomeans.estimators.parameters import Parameters, check_real, shown
-from evomeans.estimators.searching import Model
 from evomeans.estimators.solution import FinalSolution, Task, plain_task
 from evomeans.estimators.validation import check_sample_weight
 from evomeans.search import DEEP, Individual
@@ -175,8 +175,7 @@ class Answer:
         groups = self.groups
         is_contracted = len(groups.counts) < len(self.X)
         weights = groups.weights if is_contracted else self.sample_weight
-        is_line = groups.points.shape[1] == 1
-        task = plain_task(groups.points, weights, n_clusters, parameters, is_line=is_line)
+        task = plain_task(groups.points, weights, n_clusters, parameters)
 
         def settle(engine: Engine, best: Individual, is_final: bool) -> FinalSolution:
             solution = task.settle(engine, best, is_final)
@@ -294,17 +293,10 @@ class ConstrainedHGMeans(Model):
 
     Notes
     -----
-    **Must-links** are exact: samples that they join are replaced by their weighted mean. Without
-    other constraints this is a plain k-means problem, which the engine of HGMeans solves.
-
-    **Sizes** are met by an exact transport of all samples in each step [1]_, followed by moves of
-    single samples and exchanges of two that keep them. Memory grows with n_samples times
-    n_clusters: 40 bytes for each pair of them.
-
-    **Cannot-links** are satisfied from the first placement on. Samples are placed in the order of
-    their regret; if that leaves one without a cluster, an integer program places all that are
-    connected with it. Then single samples move, and where they meet one from which they must be
-    kept apart, these change places, and so on.
+    Must-links replace the samples that they join by their weighted mean. Sizes are met by an exact
+    transport of all samples in each step [1]_, which takes 40 bytes of memory for each pair of a
+    sample and a cluster. Cannot-links are satisfied from the first placement on;
+    docs/guide/models.md explains how.
 
     References
     ----------
@@ -394,7 +386,6 @@ class ConstrainedHGMeans(Model):
         cannot_link: Any = None,
         **constraints: Any,
     ) -> Task:
-        self._refuse(X)
         n, k = X.shape[0], parameters.n_clusters
         low, high = check_limits(self.size_min, self.size_max, k, n)
         links = check_links(must_link, cannot_link, check_penalty(self.penalty), n)

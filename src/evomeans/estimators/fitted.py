@@ -30,7 +30,12 @@ from evomeans.estimators.solution import (
     encode_centers,
     frame_for_new_samples,
 )
-from evomeans.estimators.validation import Features, check_new_samples, check_sample_weight
+from evomeans.estimators.validation import (
+    Features,
+    check_new_samples,
+    check_sample_weight,
+    features_of,
+)
 from evomeans.search.history import bars_svg, line_svg
 from evomeans.typing import FloatArray
 from evomeans.wording import certainty_text, counted, number_text
@@ -71,6 +76,7 @@ class CentersMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: 
     _frame: Frame
     # Whether centres and distances are those of the space of the samples.
     _is_euclidean: ClassVar[bool] = True
+    _takes_sparse: ClassVar[bool] = True
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -227,17 +233,6 @@ class CentersMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: 
         -------
         Path
             Where the file is.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from sklearn.datasets import load_iris
-        >>> from evomeans import HGMeans
-        >>> X = load_iris(as_frame=True).data
-        >>> model = HGMeans(3, random_state=0).fit(X)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model.report(X, f"{folder}/iris.html", title="Iris").name
-        'iris.html'
         """
         from evomeans.report import write_report
 
@@ -247,11 +242,8 @@ class CentersMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: 
 
     def _keep_features(self, features: Features, frame: Frame) -> None:
         """Remember the columns of the samples, and the frame of the centres."""
-        self.n_features_in_ = features.count
-        if features.names is not None:
-            self.feature_names_in_ = features.names
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self.__dict__.pop("feature_names_in_", None)
+        self.__dict__.update(features)
         self._frame = frame
 
     def _checked(self, X: Any) -> Any:
@@ -322,7 +314,7 @@ class CentersMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: 
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.engine not in DENSE_ENGINES
+        tags.input_tags.sparse = self._takes_sparse and self.engine not in DENSE_ENGINES
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -409,13 +401,6 @@ class FittedCenters(
         ------
         TypeError
             If the model does not predict the closest centre.
-
-        Examples
-        --------
-        >>> from evomeans import HGMeans
-        >>> model = HGMeans(2).fit([[0.0], [1.0], [5.0], [6.0], [7.0]])
-        >>> model.to_kmeans().predict([[2.0], [4.0]])
-        array([0, 1], dtype=int32)
         """
         check_is_fitted(self, "cluster_centers_")
         if not self._predicts_closest:
@@ -513,14 +498,13 @@ class FittedCenters(
         """Replace the solution by the means of clusters, and what K-means makes of them."""
         X = check_new_samples(self, X)
         sample_weight = check_sample_weight(sample_weight, X.shape[0])
-        names = getattr(self, "feature_names_in_", None)
         w = np.ones(X.shape[0]) if sample_weight is None else sample_weight
         indicator = np.equal.outer(np.unique(labels), labels) * w
         means = np.asarray(indicator @ X) / indicator.sum(axis=1, keepdims=True)
         with closing(create_engine(self.engine, X, sample_weight)) as engine:
             start = encode_centers(engine.frame, means)
             solution = canonical_solution(engine, start, self.cluster_centers_.dtype)
-            self._keep_solution(Features(self.n_features_in_, names), engine.frame, solution)
+            self._keep_solution(features_of(self), engine.frame, solution)
 
     def _keep_solution(self, features: Features, frame: Frame, solution: FinalSolution) -> None:
         """Set the fitted attributes that all clusterers have; nothing in here can fail."""

@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from evomeans.criteria import DEFAULT_CRITERIA, DEFAULT_SELECT, Agreement
 from evomeans.docstrings import described_like
-from evomeans.engines import is_dask
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.parameters import check_int, generator_from
 from evomeans.estimators.path_solving import (
@@ -30,13 +29,10 @@ from evomeans.estimators.path_solving import (
     judge_all,
 )
 from evomeans.estimators.searching import BaseSearch
-from evomeans.estimators.solution import FinalSolution
 from evomeans.estimators.validation import Features, check_most_clusters
-from evomeans.path import Entry, PathState
-from evomeans.search import History, SearchResult, StopReason
-from evomeans.search.certainty import path_certainty
+from evomeans.path import PathState
+from evomeans.search import StopReason
 from evomeans.search.history import bars_svg
-from evomeans.search.plan import missing_abilities
 from evomeans.search.stopping import DeferredInterrupt
 from evomeans.wording import certain_percent
 
@@ -45,7 +41,6 @@ if TYPE_CHECKING:
 
 SOLVED = (StopReason.PROVEN_OPTIMAL, StopReason.PRECISION)
 """Reasons of a path of one feature, which is computed and not searched."""
-UNFINISHED = (StopReason.INTERRUPTED, StopReason.MAX_TIME, StopReason.OBSERVER)
 
 
 @dataclass(eq=False, repr=False)
@@ -97,12 +92,6 @@ class HGMeansPath(BaseSearch):
         What holds the samples, see :class:`HGMeans`. With "auto" and one feature, one dynamic
         program solves all k exactly.
 
-    checkpoint : path-like, default=None
-        A file in which the path keeps its state: every half minute, at its end, and when it is
-        interrupted. If the file exists, :meth:`fit` continues from it, and ends with the same bits
-        as if it had never stopped. A file of other samples or other parameters is refused with a
-        :class:`~evomeans.CheckpointError`.
-
     observers : callable or list of callables, default=None
         Each is called with the :class:`~evomeans.PathRecord` of every step. One that returns
         ``True`` ends the path. An object may have the verbs of
@@ -129,8 +118,7 @@ class HGMeansPath(BaseSearch):
         The estimated probability, for each k, that no clustering within reach is better by more
         than 0.01 %. It is 1 for one cluster and for one feature, where solutions are proven to be
         optimal. It is not a number where a limit or Ctrl-C came before both sweeps, and with
-        ``strategy="paper"``. docs/laboratory/certainty.md says how often
-        it was right.
+        ``strategy="paper"``. docs/laboratory/certainty.md says how often it was right.
 
     results_ : dict of str to ndarray of shape (n_values,)
         "k", "inertia", "n_rediscoveries", "certainty", "n_solutions", and a column for each
@@ -289,18 +277,16 @@ class HGMeansPath(BaseSearch):
             solutions = search.settle(engine, state, known, reason)
             if search.is_exact and not all(solutions[k].is_confirmed for k in known):
                 reason = StopReason.PRECISION
+            found = {k: search.result_at(engine, state, k, reason, solutions[k]) for k in known}
             evidence = collect_evidence(search, engine, state, solutions, deadline)
-            results, suggestions, left_out = judge_all(parameters, evidence, state, known)
+            results, suggestions, left_out = judge_all(parameters, evidence, found)
             best_k = choose_k(parameters, results, suggestions, known)
             self._keep_features(features, engine.frame)
-            self._missing = missing_abilities(parameters.settings.strategy, engine.abilities)
+        results["certainty"] = np.array([one.certainty for one in found.values()])
         # What models for single k are made of.
-        self._features, self._state, self._solutions = features, state, solutions
-        self._tolerance = parameters.settings.tolerance
-        self._looks_again = parameters.settings.strategy.agreement > 1
-        self._samples = search.X, search.sample_weight
+        self._features, self._found, self._solutions = features, found, solutions
+        self._state, self._samples = state, (search.X, search.sample_weight)
         self.stop_reason_ = reason
-        results["certainty"] = np.array([self._certainty_at(k) for k in known])
         self.results_, self.suggestions_, self.best_k_ = results, suggestions, best_k
         self._keep_answers(known)
         self._report(ks, known, left_out, evidence.budget.n_taken)
@@ -310,13 +296,8 @@ class HGMeansPath(BaseSearch):
         """Set the fitted attributes that follow from the solutions and the results."""
         self.k_values_ = np.array(known)
         self.inertias_ = self.results_["inertia"]
-        labels = [self._solutions[k].labels for k in known]
-        if is_dask(labels[0]):
-            import dask.array as da
-
-            self.labels_path_ = da.stack(labels, axis=1)
-        else:
-            self.labels_path_ = np.stack(labels, axis=1)
+        # Of lazy labels, this is lazy too.
+        self.labels_path_ = np.stack([self._solutions[k].labels for k in known], axis=1)
         self.n_rediscoveries_ = self.results_["n_rediscoveries"]
         self.certainty_ = self.results_["certainty"]
         for name in ("best_estimator_", "cluster_centers_", "labels_", "inertia_"):
@@ -355,15 +336,10 @@ class HGMeansPath(BaseSearch):
         if short := [k for k in known if self._solutions[k].n_distinct < k]:
             k, n_distinct = short[0], self._solutions[short[0]].n_distinct
             text = (
-                f"X has only {n_distinct} distinct samples, so solutions for k={k} and more have "
-                "empty clusters. Leave out the k above."
+                f"The solution for k={k} has only {n_distinct} clusters with samples: X has no "
+                "more distinct samples, or the path was cut short. Leave out the k above, or give "
+                "it more time."
             )
-            if self.stop_reason_ in (StopReason.MAX_TIME, StopReason.INTERRUPTED):
-                text = (
-                    f"The solution for k={k} has only {n_distinct} clusters with samples. Either "
-                    "it was cut short, or X has no more distinct samples. Give it more time, or "
-                    "leave out the k above."
-                )
             self._warn(text, ConvergenceWarning)
 
     # Using
@@ -389,7 +365,6 @@ class HGMeansPath(BaseSearch):
                 f"k={k} is not on the path, which has k from {self.k_values_[0]} to "
                 f"{self.k_values_[-1]}. Extend it with add_k({k})."
             )
-        entry: Entry = self._state.entries[k]
         seed = self.random_state if isinstance(self.random_state, int | np.integer) else None
         model = HGMeans(
             k,
@@ -399,37 +374,8 @@ class HGMeansPath(BaseSearch):
             n_jobs=self.n_jobs,
             random_state=seed,
         )
-        result = SearchResult(
-            best=entry.best,
-            population=tuple(entry.members),
-            history=History(),
-            stop_reason=self._reason_at(entry, self._solutions[k]),
-            n_offspring=entry.n_solutions,
-            n_rediscoveries=entry.n_agreeing(self._tolerance) - 1 if entry.up else 0,
-            certainty=self._certainty_at(k),
-            missing_abilities=self._missing,
-            levels=(len(self.labels_path_),),
-        )
-        model._keep(self._features, self._frame, result, self._solutions[k])
+        model._keep(self._features, self._frame, self._found[k], self._solutions[k])
         return model
-
-    def _reason_at(self, entry: Entry, solution: FinalSolution) -> StopReason:
-        if self.stop_reason_ in SOLVED or entry.best.inertia == 0.0:
-            return StopReason.PROVEN_OPTIMAL if solution.is_confirmed else StopReason.PRECISION
-        if entry.n_agreeing(self._tolerance) > 1:
-            return StopReason.AGREEMENT
-        if self.stop_reason_ in UNFINISHED:
-            return self.stop_reason_
-        return StopReason.NO_IMPROVEMENT
-
-    def _certainty_at(self, k: int) -> float:
-        entry: Entry = self._state.entries[k]
-        # One cluster has one solution.
-        if k == 1 or self._reason_at(entry, self._solutions[k]) is StopReason.PROVEN_OPTIMAL:
-            return 1.0
-        if not (self._looks_again and entry.up and entry.down):
-            return math.nan
-        return path_certainty(k, entry.n_agreeing(self._tolerance))
 
     @property
     def _is_confirmed(self) -> NDArray[np.bool_]:

@@ -6,6 +6,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable
+from importlib import import_module
 from inspect import signature
 from numbers import Integral, Real
 from typing import Any
@@ -14,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-import evomeans
 from evomeans.engines import is_dask
 from evomeans.engines.frame import Frame
 from evomeans.estimators.parameters import check_parameters
@@ -112,15 +112,9 @@ def _plain(name: str, value: Any) -> object:
     if isinstance(value, Strategy):
         # Functions cannot be stored; stored_model warns.
         return value.name if value.name in STRATEGIES else DEEP.name
-    if isinstance(value, np.ndarray | list | tuple):
-        return np.asarray(value).tolist()
-    if isinstance(value, bool | np.bool_):
-        return bool(value)
-    if isinstance(value, Integral):
-        return int(value)
-    if isinstance(value, Real):
+    if isinstance(value, Real) and not isinstance(value, Integral):
         return float(value) if value < np.inf else None
-    return value
+    return np.asarray(value).tolist()
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -246,5 +240,5 @@ def parameter_names(kind: Any) -> list[str]:
 
 def model_class(name: str) -> Callable[..., Any]:
     """Return the class of a model by its name; only its own code is imported."""
-    found: Callable[..., Any] = getattr(evomeans, name)
+    found: Callable[..., Any] = getattr(import_module("evomeans"), name)
     return found

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from evomeans.docstrings import described_like
 from evomeans.engines import Engine, is_dask, prepare_calls, prepare_kernels
-from evomeans.engines.frame import FARTHEST_CENTER, Frame, is_sparse
+from evomeans.engines.frame import FARTHEST_CENTER, Frame
 from evomeans.estimators.callbacks import EXTRA_FRAMES, CallbackSupport, fit_task, with_callbacks
 from evomeans.estimators.fitted import CentersMixin, FittedCenters
 from evomeans.estimators.parameters import (
@@ -109,10 +109,9 @@ class BaseSearch(CentersMixin, BaseEstimator):  # type: ignore[misc]
     checkpoint : path-like, default=None
         A file in which the search keeps its state: every half minute, at its end, and when it is
         interrupted. If the file exists, :meth:`fit` continues from it, and ends with the same bits
-        as if it had never stopped. A search that had already ended returns at once, unless
-        ``max_offspring``, ``max_time``, ``target_inertia`` or, with "paper", ``n_iter_no_change``
-        now allow more. A file of other samples or other parameters is refused with a
-        :class:`~evomeans.CheckpointError`.
+        as if it had never stopped. A search that had already ended returns at once, unless its
+        limits now allow more. A file of other samples or other parameters is refused with a
+        :class:`~evomeans.CheckpointError`; docs/guide/checkpoints.md says what may change.
 
     observers : callable or list of callables, default=None
         Each is called with the :class:`~evomeans.OffspringRecord` of every solution made. One that
@@ -170,9 +169,8 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
 
     max_population : int, default=20
         Solutions with which a population begins, and the size beyond which it is cut down (Π_max).
-        Larger populations explore more but converge more slowly. With "deep", there are at most 5
-        founders on the CPU where clusters are very noisy or a founder takes long, whatever this is;
-        docs/background/how-it-works.md explains it.
+        Larger populations explore more but converge more slowly. With "deep", a population may
+        begin with 5; docs/background/how-it-works.md explains when.
 
     target_inertia : float, default=None
         Stop as soon as a solution is at least this good.
@@ -204,10 +202,9 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
 
     certainty_ : float
         Estimated probability that no clustering within reach of the search is better by more than
-        0.01 %, computed from how many independent starts found the best one, how late it was
-        found, and how long the search has continued since. It is 1 if the clustering is proven to
-        be optimal, also by :meth:`certify`, and not a number with strategy "paper". It was measured
-        for plain k-means; docs/guide/how-sure.md says how often it was right.
+        0.01 %. It is 1 if the clustering is proven to be optimal, also by :meth:`certify`, and not
+        a number with strategy "paper". docs/guide/how-sure.md says how it is computed, and how
+        often it was right for plain k-means.
 
     levels_ : tuple of int
         Number of rows, followed by the sizes of the subsamples with which populations began, if
@@ -322,9 +319,9 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
         if task.strategy is not None and parameters.settings.strategy == DEEP:
             settings = replace(parameters.settings, strategy=task.strategy)
             parameters = replace(parameters, settings=settings)
-        init = check_init(self.init, k, task.rows.shape[1])
+        init = check_init(self.init, k, X.shape[1])
         if self.warm_start and hasattr(self, "population_"):
-            check_warm_start(self.population_, k, task.rows.shape[1])
+            check_warm_start(self.population_, k, X.shape[1])
             given = [*(member.centers for member in self.population_), *init]
         else:
             given = init
@@ -376,21 +373,16 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
     def _prepare(self, parameters: Parameters, task: Task) -> float:
         """Compile what the fit needs; return how many seconds that took."""
         began = time.perf_counter()
+        k, settings, n_rows = parameters.n_clusters, parameters.settings, task.rows.shape[0]
         is_search = task.solve is None
-        levels: tuple[int, ...] = ()
-        if is_search:
-            levels = level_sizes(parameters.settings, task.rows.shape[0], parameters.n_clusters)
-        prepare_strategy(
-            parameters.settings.strategy if is_search else None,
-            # Samples are searched on the CPU.
-            "cpu" if levels else task.engine,
-            task.rows,
-            (parameters.n_clusters,),
-        )
+        levels = level_sizes(settings, n_rows, k) if is_search else ()
+        # Samples are searched on the CPU.
+        engine = "cpu" if levels else task.engine
+        prepare_strategy(settings.strategy if is_search else None, engine, task.rows, (k,))
         if task.kernel_calls is not None:
             prepare_calls(task.kernel_calls())
         if levels:
-            self._say(levels_text((task.rows.shape[0], *levels)))
+            self._say(levels_text((n_rows, *levels)))
         return time.perf_counter() - began
 
     def _checkpoints(
@@ -401,13 +393,9 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
             return []
         k, settings = parameters.n_clusters, parameters.settings
         problem = describe_problem(engine, task.rows, task.weights, k, settings, init)
-        kept = Checkpoint(
-            parameters.checkpoint,
-            {**problem, **task.identity},
-            seed=parameters.seed,
-            check_labels=task.check_labels,
-        )
-        return [kept]
+        problem = {**problem, **task.identity}
+        path, check_labels = parameters.checkpoint, task.check_labels
+        return [Checkpoint(path, problem, seed=parameters.seed, check_labels=check_labels)]
 
     def _keep(
         self, features: Features, frame: Frame, result: SearchResult, solution: FinalSolution
@@ -484,38 +472,6 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
         array([0, 1], dtype=int32)
         """
         write_model(path, self)
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class Model(SearchingEstimator):
-    """A model other than plain k-means, with the search of HGMeans."""
-
-    # Its objective is not the inertia that KMeans minimises, or not over all clusterings.
-    _is_plain_kmeans: ClassVar[bool] = False
-    _takes_sparse: ClassVar[bool] = False
-    _predicts_closest: ClassVar[bool] = False
-    # Of HGMeans, these are parameters.
-    engine = "auto"
-    subsample = None
-
-    def _refuse(self, X: Any) -> None:
-        """Refuse samples that only others can hold: those in Dask, and most often sparse ones."""
-        name = type(self).__name__
-        if is_dask(X):
-            raise ValueError(
-                f"{name} cannot hold a Dask collection, only HGMeans can. Pass X.compute() if it "
-                "fits into memory."
-            )
-        if is_sparse(X) and not self._takes_sparse:
-            raise ValueError(
-                f"{name} takes dense X only, got a sparse matrix. Pass X.toarray() if it fits into "
-                "memory."
-            )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self._takes_sparse
-        return tags
 
 
 def prepare_strategy(

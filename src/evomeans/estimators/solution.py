@@ -226,19 +226,14 @@ class Task:
     constant: float = 0.0
 
 
-def is_line(engine: str, X: Any) -> bool:
-    """Whether the samples have one feature, so that all is computed exactly."""
-    return engine == "auto" and X.shape[1] == 1 and not is_dask(X)
-
-
 def plain_task(
     rows: Any,
     weights: FloatArray | None,
     n_clusters: int,
     parameters: Surroundings,
-    is_line: bool = False,
 ) -> Task:
-    """Return the task of plain k-means; one feature (``is_line``) is solved exactly."""
+    """Return the task of plain k-means; with the engine "auto", one feature is solved exactly."""
+    is_line = parameters.engine == "auto" and rows.shape[1] == 1 and not is_dask(rows)
 
     def solve(engine: Engine) -> SearchResult:
         from evomeans.exact import cluster_line

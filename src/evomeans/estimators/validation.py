@@ -10,11 +10,9 @@ import copy
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.validation import validate_data
 
@@ -41,14 +39,10 @@ def exceeds_memory(X: Any) -> bool:
     return free is not None and bytes_of_samples(n_samples, n_features, X.dtype.itemsize) > free
 
 
-@dataclass(frozen=True)
-class Features:
-    """The number and the names of columns, which scikit-learn wants remembered."""
-
-    # Number of columns.
-    count: int
-    # Their names, if they have any and all are strings.
-    names: NDArray[Any] | None
+# The fitted attributes about columns that scikit-learn wants remembered: their number, and their
+# names if all are strings.
+FEATURES = ("n_features_in_", "feature_names_in_")
+Features = dict[str, Any]
 
 
 # Samples and weights
@@ -59,7 +53,12 @@ def check_samples(estimator: Any, X: Any) -> tuple[Any, Features]:
     # validate_data writes to the estimator, which must stay as it was if anything is wrong.
     probe = copy.copy(estimator)
     X = _validated(probe, X, reset=True)
-    return X, Features(probe.n_features_in_, getattr(probe, "feature_names_in_", None))
+    return X, features_of(probe)
+
+
+def features_of(estimator: Any) -> Features:
+    """Return what an estimator knows of its columns, by the names of its attributes."""
+    return {name: getattr(estimator, name) for name in FEATURES if hasattr(estimator, name)}
 
 
 def check_new_samples(estimator: Any, X: Any) -> Any:
@@ -257,26 +256,22 @@ def check_lazy_samples(estimator: Any, X: Any, *, reset: bool) -> Any:
     """
     from evomeans.engines.dask import blocks
 
-    blocks.import_dask_array()
+    da = blocks.import_dask_array()
     meta = getattr(X, "_meta", None)
     if hasattr(meta, "columns"):
         validate_data(estimator, meta, reset=reset, skip_check_array=True)
         X = blocks.frame_to_array(X)
     else:
-        _check_lazy_array(X)
+        _check_lazy_array(X, da, meta)
         validate_data(estimator, np.empty((0, X.shape[1])), reset=reset, skip_check_array=True)
         X = blocks.as_dask_array(X)
         X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
     return blocks.counted(X) if reset else X
 
 
-def _check_lazy_array(X: Any) -> None:
-    from evomeans.engines.dask import blocks
-
-    da = blocks.import_dask_array()
+def _check_lazy_array(X: Any, da: Any, meta: Any) -> None:
     if is_dask(X) and not isinstance(X, da.Array):
         raise TypeError(f"X must be a Dask array or a Dask dataframe, got a {type(X).__name__}.")
-    meta = getattr(X, "_meta", None)
     if isinstance(X, da.Array) and type(meta) not in (np.ndarray, np.memmap):
         raise ValueError(
             f"X must be a Dask array with chunks that are NumPy arrays, got {type(meta).__name__}. "
