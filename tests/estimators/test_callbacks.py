@@ -159,19 +159,6 @@ def test_the_progress_bar_of_scikit_learn(capsys):
     assert not hasattr(pipeline[-1], "_skl_callbacks")
 
 
-@has_callbacks
-def test_the_scoring_monitor_of_scikit_learn():
-    """It scores the best so far at every task: scores never fall."""
-    from sklearn.callback import ScoringMonitor
-
-    monitor = ScoringMonitor(scoring={"score": lambda model, X, y: model.score(X)})
-    HGMeans(4, **QUICK).set_callbacks(monitor).fit(X, np.zeros(60))
-    rows = [row for row in monitor.get_logs().data if row["task_name"] == "offspring"]
-    scores = [row["score"] for row in rows]
-    assert len(scores) == 37
-    assert np.all(np.diff(scores) >= -1e-9)
-
-
 def test_warnings_point_at_whoever_calls_fit():
     """Whether or not scikit-learn's decorator stands in between."""
     with pytest.warns(ConvergenceWarning) as caught:

@@ -65,27 +65,22 @@ def test_the_signature_is_the_agreed_one():
     assert set(others) == {inspect.Parameter.KEYWORD_ONLY}
 
 
-def test_fast_has_small_populations_and_few_offspring():
-    fast = HGMeans.fast(7, random_state=3)
-    assert (fast.n_clusters, fast.random_state, fast.strategy) == (7, 3, "deep")
+@pytest.mark.parametrize(
+    ("strategy", "limits"), [("deep", (None, 75)), ("paper", (50, 500)), (PAPER, (50, 500))]
+)
+def test_fast_has_small_populations_and_few_offspring(strategy, limits):
+    """That of the paper is (Π_min, Π_max, N₁, N₂) = (5, 10, 50, 500); all can be overridden."""
+    fast = HGMeans.fast(7, random_state=3, strategy=strategy)
+    assert (fast.n_clusters, fast.random_state, fast.strategy) == (7, 3, strategy)
     assert (fast.min_population, fast.max_population) == (5, 10)
-    assert (fast.n_iter_no_change, fast.max_offspring) == (None, 40 + 5 * 7)
-    assert HGMeans.fast(7, max_offspring=9).max_offspring == 9
+    assert (fast.n_iter_no_change, fast.max_offspring) == limits
+    assert HGMeans.fast(7, strategy=strategy, max_offspring=9).max_offspring == 9
 
 
 @pytest.mark.parametrize("n_clusters", ["seven", -100, None, 2.5])
 def test_fast_leaves_complaints_to_fit(n_clusters):
     with pytest.raises((TypeError, ValueError), match="n_clusters"):
         HGMeans.fast(n_clusters).fit([[0.0, 1.0], [2.0, 3.0]])
-
-
-@pytest.mark.parametrize("strategy", ["paper", PAPER])
-def test_fast_is_the_papers_fast_setting_with_its_strategy(strategy):
-    """(Π_min, Π_max, N₁, N₂) = (5, 10, 50, 500), and any of them can be overridden."""
-    fast = HGMeans.fast(7, strategy=strategy)
-    assert (fast.min_population, fast.max_population) == (5, 10)
-    assert (fast.n_iter_no_change, fast.max_offspring) == (50, 500)
-    assert HGMeans.fast(7, strategy=strategy, n_iter_no_change=9).n_iter_no_change == 9
 
 
 @pytest.mark.parametrize("method", ["fit", "score", "fit_predict", "fit_transform", "predict"])

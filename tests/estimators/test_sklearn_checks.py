@@ -118,31 +118,21 @@ def test_other_feature_names_are_refused_and_forgotten_by_the_next_fit():
     assert not hasattr(model, "feature_names_in_")
 
 
-def test_feature_names_out():
-    """One name per centre, as those of KMeans."""
-    model = HGMeans(4, **QUICK).fit(X)
-    assert list(model.get_feature_names_out()) == ["hgmeans0", "hgmeans1", "hgmeans2", "hgmeans3"]
-
-
 @pytest.mark.parametrize(("kind", "frame"), [("pandas", pd.DataFrame), ("polars", pl.DataFrame)])
 def test_set_output(kind, frame):
-    """Distances come as a data frame with names, from transform and fit_transform alike."""
+    """Distances come as a data frame with names, and with the index of the samples."""
     model = HGMeans(3, **QUICK).set_output(transform=kind)
     first = model.fit_transform(X)
     again = model.transform(X)
+    if kind == "pandas":
+        index = np.arange(40) * 10
+        assert_array_equal(model.transform(pd.DataFrame(X, index=index)).index, index)
     for table in (first, again):
         assert isinstance(table, frame)
         assert list(table.columns) == ["hgmeans0", "hgmeans1", "hgmeans2"]
     plain = HGMeans(3, **QUICK).fit(X).transform(X)
     assert_array_equal(first.to_numpy(), plain)
     assert_array_equal(again.to_numpy(), plain)
-
-
-def test_pandas_output_keeps_the_index():
-    """Rows can be joined to the input by its index."""
-    table = pd.DataFrame(X, columns=COLUMNS, index=np.arange(40) * 10)
-    out = HGMeans(3, **QUICK).set_output(transform="pandas").fit_transform(table)
-    assert_array_equal(out.index, table.index)
 
 
 def test_metadata_routing_hands_weights_on():
