@@ -147,25 +147,7 @@ class Answer:
     low: Integers
     high: Integers
 
-    @property
-    def constant(self) -> float:
-        """What the samples of groups cost around their means, whatever the clusters."""
-        if len(self.groups.counts) == len(self.X):
-            return 0.0
-        return self._squares(self.groups.points[self.groups.of_sample])
-
-    @property
-    def identity(self) -> dict[str, int | str | None]:
-        """What a checkpoint compares."""
-        links = self.links
-        pairs = links.must, links.must_penalties, links.cannot, links.cannot_penalties
-        return {
-            "model": "constrained",
-            "links": digest(*pairs),
-            "sizes": digest(self.low, self.high),
-        }
-
-    def _squares(self, centers: NDArray[Any]) -> float:
+    def squares_to(self, centers: NDArray[Any]) -> float:
         """Sum up weighted squared distances of samples to points of their own."""
         squares = ((self.X.astype(np.float64) - centers) ** 2).sum(axis=1)
         return float(squares.sum() if self.sample_weight is None else self.sample_weight @ squares)
@@ -181,11 +163,11 @@ class Answer:
             solution = task.settle(engine, best, is_final)
             labels = solution.labels[groups.of_sample]
             centers = solution.centers.astype(self.X.dtype)
-            inertia = self._squares(centers[labels]) if is_contracted else solution.inertia
+            inertia = self.squares_to(centers[labels]) if is_contracted else solution.inertia
             fitted = {"penalty_": 0.0, "n_violations_": 0}
             return replace(solution, centers=centers, labels=labels, inertia=inertia, fitted=fitted)
 
-        return replace(task, settle=settle, identity=self.identity, constant=self.constant)
+        return replace(task, settle=settle)
 
     def check_labels(self, labels: NDArray[Any]) -> None:
         """Raise ValueError if a clustering of the groups does not satisfy every constraint."""
@@ -226,7 +208,7 @@ class Answer:
         rounded, labels = rounded[order], np.argsort(order).astype(np.int32)[labels]
         violations, penalty = self.links.count_violations(labels)
         fitted = {"penalty_": penalty, "n_violations_": violations}
-        inertia = self._squares(rounded[labels])
+        inertia = self.squares_to(rounded[labels])
         return FinalSolution(rounded, labels, inertia, len(present), fitted)
 
 
@@ -394,8 +376,21 @@ class ConstrainedHGMeans(Model):
         groups = contract(X, sample_weight, of_sample)
         feasibility.check_links(links, of_sample, groups.counts, high)
         answer = Answer(X, sample_weight, groups, links, low, high)
-        is_plain = not (low.any() or (high < n).any() or len(links.cannot))
-        if is_plain and len(links.must) == len(links.hard_must) and len(groups.counts) >= k:
+        is_contracted = len(groups.counts) < n
+        pairs = links.must, links.must_penalties, links.cannot, links.cannot_penalties
+        return replace(
+            self._task_of(answer, parameters),
+            identity={"model": "constrained", "links": digest(*pairs), "sizes": digest(low, high)},
+            # What the samples of groups cost around their means, whatever the clusters.
+            constant=answer.squares_to(groups.points[of_sample]) if is_contracted else 0.0,
+        )
+
+    def _task_of(self, answer: Answer, parameters: Parameters) -> Task:
+        groups, links, low, high = answer.groups, answer.links, answer.low, answer.high
+        k, n_groups = parameters.n_clusters, len(groups.counts)
+        is_sized = low.any() or (high < len(answer.X)).any()
+        is_soft = len(links.must) > len(links.hard_must)
+        if not (is_sized or len(links.cannot) or is_soft or n_groups < k):
             return answer.of_plain_task(k, parameters)
         from evomeans.engines.constrained.engine import ConstrainedEngine, kernel_calls
 
@@ -405,10 +400,8 @@ class ConstrainedHGMeans(Model):
             groups.points,
             groups.weights,
             kernel_calls=kernel_calls,
-            strategy=CONSTRAINED if len(groups.counts) > FEW_PER_CLUSTER * k else MODELS,
-            identity=answer.identity,
+            strategy=CONSTRAINED if n_groups > FEW_PER_CLUSTER * k else MODELS,
             check_labels=answer.check_labels,
-            constant=answer.constant,
         )
 
     def _labels_to_certify(self, X: Any, sample_weight: Any) -> NDArray[np.int32]:

@@ -1,9 +1,7 @@
-"""The parameters of the estimators, checked for type and translated.
+"""The parameters of the estimators, checked for type and translated; no estimator is changed.
 
-An error names the parameter, says what was expected and shows what came. Wrong types raise
-TypeError, wrong values ValueError. The ranges of the limits of a search belong to
-:class:`~evomeans.search.SearchSettings`. Nothing here changes the estimator, nor draws from its
-``random_state``.
+Wrong types raise TypeError, wrong values ValueError. The ranges of the limits of a search belong to
+:class:`~evomeans.search.SearchSettings`.
 """
 
 from __future__ import annotations
@@ -32,7 +30,6 @@ RandomSource = int | np.random.Generator | np.random.RandomState
 # More is a slip, or a hostile model file.
 MOST_THREADS = 4096
 DENSE_ENGINES = ("gpu", "dask", "reference")
-DEFAULT_MAX_OFFSPRING = 5000
 DEFAULT_CERTAINTY = 0.95
 
 # What HGMeans does instead of what these set in sklearn.cluster.KMeans.

@@ -21,7 +21,6 @@ from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.parameters import check_int, generator_from
 from evomeans.estimators.path_solving import (
     PathSearch,
-    Select,
     check_k_range,
     check_path_parameters,
     choose_k,
@@ -29,7 +28,7 @@ from evomeans.estimators.path_solving import (
     judge_all,
 )
 from evomeans.estimators.searching import BaseSearch
-from evomeans.estimators.validation import Features, check_most_clusters
+from evomeans.estimators.validation import Features, check_most_clusters, features_of
 from evomeans.path import PathState
 from evomeans.search import StopReason
 from evomeans.search.history import bars_svg
@@ -183,7 +182,7 @@ class HGMeansPath(BaseSearch):
     k_range: Any = (2, 20)
     _: KW_ONLY
     criteria: Any = DEFAULT_CRITERIA
-    select: Select = DEFAULT_SELECT
+    select: Any = DEFAULT_SELECT
     confirmations: int = 0
     engine: str = "auto"
 
@@ -230,7 +229,7 @@ class HGMeansPath(BaseSearch):
         check_is_fitted(self, "k_values_")
         parameters = check_path_parameters(self)
         wanted = check_k_range([ks] if isinstance(ks, Integral) else ks, "ks")
-        features = self._features
+        features = features_of(self)
         if X is not None:
             X, sample_weight, features = self._check_data(X, sample_weight)
         elif getattr(self, "_samples", None) is None:
@@ -284,8 +283,8 @@ class HGMeansPath(BaseSearch):
             self._keep_features(features, engine.frame)
         results["certainty"] = np.array([one.certainty for one in found.values()])
         # What models for single k are made of.
-        self._features, self._found, self._solutions = features, found, solutions
-        self._state, self._samples = state, (search.X, search.sample_weight)
+        self._state, self._found, self._solutions = state, found, solutions
+        self._samples = search.X, search.sample_weight
         self.stop_reason_ = reason
         self.results_, self.suggestions_, self.best_k_ = results, suggestions, best_k
         self._keep_answers(known)
@@ -374,7 +373,7 @@ class HGMeansPath(BaseSearch):
             n_jobs=self.n_jobs,
             random_state=seed,
         )
-        model._keep(self._features, self._frame, self._found[k], self._solutions[k])
+        model._keep(features_of(self), self._frame, self._found[k], self._solutions[k])
         return model
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
@@ -61,8 +61,6 @@ from evomeans.search.search import Weigh
 from evomeans.search.stopping import DeferredInterrupt
 from evomeans.storage.checkpoint import PathCheckpoint, describe_problem
 from evomeans.typing import FloatArray
-
-Select = str | Criterion | Callable[[Mapping[str, Any]], int] | None
 
 
 @dataclass(frozen=True, kw_only=True)

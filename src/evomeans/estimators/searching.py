@@ -22,7 +22,6 @@ from evomeans.estimators.callbacks import EXTRA_FRAMES, CallbackSupport, fit_tas
 from evomeans.estimators.fitted import CentersMixin, FittedCenters
 from evomeans.estimators.parameters import (
     DEFAULT_CERTAINTY,
-    DEFAULT_MAX_OFFSPRING,
     Parameters,
     check_parameters,
     generator_from,
@@ -123,7 +122,7 @@ class BaseSearch(CentersMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     strategy: str | Strategy = "deep"
-    max_offspring: int = DEFAULT_MAX_OFFSPRING
+    max_offspring: int = 5000
     n_iter_no_change: int | None = None
     max_time: float | None = None
     n_jobs: int | None = None
@@ -319,13 +318,12 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
         if task.strategy is not None and parameters.settings.strategy == DEEP:
             settings = replace(parameters.settings, strategy=task.strategy)
             parameters = replace(parameters, settings=settings)
-        init = check_init(self.init, k, X.shape[1])
+        given = init = check_init(self.init, k, X.shape[1])
         if self.warm_start and hasattr(self, "population_"):
             check_warm_start(self.population_, k, X.shape[1])
             given = [*(member.centers for member in self.population_), *init]
-        else:
-            given = init
         settings = lowered(parameters.settings, task.constant)
+        n_solutions = settings.most_solutions(len(given))
         rng = generator_from(parameters.random_source)
         # All but the compilation of kernels counts as time of the search.
         began += self._prepare(parameters, task)
@@ -335,7 +333,7 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
             DeferredInterrupt() as interrupt,
             closing(task.open_engine()) as engine,
             fit_task(
-                self, X, y, sample_weight, features, engine.frame, settings, len(given)
+                self, X, y, sample_weight, {**features, "_frame": engine.frame}, n_solutions
             ) as watching,
         ):
             early = EarlyAnswer(engine, task.settle, task.weights)

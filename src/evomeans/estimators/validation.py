@@ -1,7 +1,6 @@
 """Which samples, weights and initial centres users may pass; ``parameters.py`` checks the rest.
 
-The rules for errors are the same. The values in Dask collections are checked by the engine that
-reads them.
+The values in Dask collections are checked by the engine that reads them.
 """
 
 from __future__ import annotations
