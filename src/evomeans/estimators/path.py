@@ -134,14 +134,8 @@ class HGMeansPath(BaseSearch):
         The model for ``best_k_``; :meth:`predict`, :meth:`transform` and :meth:`score` are its own.
         Defined only if ``best_k_`` is a number, as the next three are.
 
-    cluster_centers_ : ndarray of shape (best_k_, n_features)
-        The centres of ``best_estimator_``; ``at(k).cluster_centers_`` are those for any k.
-
-    labels_ : ndarray of shape (n_samples,), dtype int32
-        The labels of ``best_estimator_``.
-
-    inertia_ : float
-        The inertia of ``best_estimator_``.
+    cluster_centers_, labels_, inertia_ : ndarray, ndarray and float
+        Those of ``best_estimator_``; :meth:`at` returns the model for any other k.
 
     stop_reason_ : StopReason
         Why the path ended: "agreement" when there was nothing left to do, "proven_optimal" with one

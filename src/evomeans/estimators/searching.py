@@ -118,7 +118,7 @@ class BaseSearch(CentersMixin, BaseEstimator):  # type: ignore[misc]
 
     verbose : int, default=0
         1 prints a line now and then, 2 one for each improvement as well, 3 one for each
-        solution. The last line says how the fit ended.
+        record. The last line says how the fit ended.
     """
 
     strategy: str | Strategy = "deep"
