@@ -24,7 +24,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "certainty": "certainty_ on problems that it was not fitted to: fit and report",
         "planted": "planted clusters in many dimensions: how many are missed",
         "large": "searches that begin on samples, and rivals on large data",
-        "models": "size limits, links, cosine, outliers and kernels compared with rivals",
+        "models": "size limits, links, cosine and outliers compared with rivals",
         "path": "whole paths of k compared with separate fits",
         "criteria": "which k each criterion suggests, where the truth is known",
         "proof": "proofs of optimality: gaps and times",

@@ -1,7 +1,7 @@
 """Models other than plain k-means, compared with what people would run instead.
 
-Run ``python -m lab models`` (an hour), or one part of it: ``sizes``, ``links``, ``cosine``,
-``outliers`` or ``kernels``. All times are CPU seconds of one thread. The data is drawn by this file
+Run ``python -m lab models`` (an hour), or one part of it: ``sizes``, ``links``, ``cosine`` or
+``outliers``. All times are CPU seconds of one thread. The data is drawn by this file
 or comes with scikit-learn.
 
 ``sizes`` needs the package k-means-constrained: ``pip install --group benchmark``. It runs with its
@@ -24,17 +24,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import expm
 from sklearn import datasets
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
-from sklearn.neighbors import kneighbors_graph
 from sklearn.preprocessing import StandardScaler
 
 from evomeans import (
     ConstrainedHGMeans,
     HGMeans,
-    KernelHGMeans,
     SphericalHGMeans,
     TrimmedHGMeans,
 )
@@ -197,7 +194,7 @@ def linked_row(
     return {**row, "seconds": spent, "inertia": model.inertia_, "verdict": verdict}
 
 
-# Cosine, outliers, kernels
+# Cosine, outliers
 
 
 def directions() -> dict[str, Callable[[int], tuple[Any, int]]]:
@@ -253,39 +250,6 @@ def compare_outliers(chosen: argparse.Namespace) -> Iterator[Row]:
             }
 
 
-def diffusion_kernel(X: FloatArray, n_neighbors: int = 10, steps: float = 100.0) -> FloatArray:
-    """Return how much of a walk along the nearest neighbours of a sample ends at each other."""
-    graph = kneighbors_graph(X, n_neighbors).toarray()
-    graph = np.maximum(graph, graph.T)
-    roots = np.sqrt(graph.sum(axis=1))
-    found: FloatArray = expm(steps * (graph / np.outer(roots, roots) - np.eye(len(X))))
-    return 0.5 * (found + found.T)
-
-
-def compare_kernels(chosen: argparse.Namespace) -> Iterator[Row]:
-    """Separate two moons and two rings, and compare a linear kernel with HGMeans."""
-    for seed in range(chosen.seeds):
-        moons = datasets.make_moons(400, noise=0.05, random_state=seed)
-        rings = datasets.make_circles(400, noise=0.05, factor=0.3, random_state=seed)
-        for name, (X, classes), parameters in (
-            ("moons, rbf, gamma = 10", moons, {"gamma": 10.0}),
-            ("moons, diffusion", moons, {"kernel": "precomputed"}),
-            ("rings, rbf, gamma = 5", rings, {"gamma": 5.0}),
-        ):
-            own = {"random_state": seed, "n_jobs": 1}
-            kernel = KernelHGMeans(2, **parameters, **own)
-            kernel.fit(diffusion_kernel(X) if "kernel" in parameters else X)
-            linear = KernelHGMeans(2, kernel="linear", **own).fit(X)
-            plain = HGMeans(2, **own).fit(X)
-            same = linear.cluster_centers_.tobytes() == plain.cluster_centers_.tobytes()
-            yield {
-                "problem": f"{name}, seed {seed}",
-                "kernel": adjusted_rand_score(classes, kernel.labels_),
-                "plain": adjusted_rand_score(classes, plain.labels_),
-                "same": "yes" if same else "NO",
-            }
-
-
 def warm_up(model: Any, **parameters: Any) -> None:
     """Compile, or load, before the clock counts."""
     X = np.random.default_rng(0).normal(size=(40, 2))
@@ -335,15 +299,6 @@ PARTS: dict[str, tuple[Callable[[argparse.Namespace], Iterator[Row]], list[Colum
             Column("TrimmedHGMeans", "trimmed", "{:.3f}"),
             Column("HGMeans", "plain", "{:.3f}"),
             Column("KMeans", "sklearn", "{:.3f}"),
-        ],
-    ),
-    "kernels": (
-        compare_kernels,
-        [
-            PROBLEM,
-            Column("KernelHGMeans", "kernel", "{:.3f}"),
-            Column("HGMeans", "plain", "{:.3f}"),
-            Column("linear kernel equals HGMeans", "same"),
         ],
     ),
 }

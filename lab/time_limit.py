@@ -106,7 +106,6 @@ PROBLEMS = {
     "constrained, k = 200": Problem(
         partial(points, 50_000, 10), partial(estimator, "ConstrainedHGMeans", 200, size_max=260)
     ),
-    "kernel, k = 20": Problem(partial(points, 6_000, 10), partial(estimator, "KernelHGMeans", 20)),
     "few wide rows, k = 100": Problem(
         partial(points, 2_000, 20_000), partial(estimator, "HGMeans", 100)
     ),

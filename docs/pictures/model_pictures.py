@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from sklearn.datasets import make_circles
 
 from evomeans import (
     ConstrainedHGMeans,
     HGMeans,
-    KernelHGMeans,
     SphericalHGMeans,
     TrimmedHGMeans,
 )
@@ -126,17 +124,6 @@ def draw_outliers() -> Figure:
     return figure
 
 
-def draw_kernel() -> Figure:
-    """Show a ring around another."""
-    X, _ = make_circles(300, noise=0.05, factor=0.3, random_state=0)
-    plain = HGMeans(2, random_state=0).fit(X)
-    kernel = KernelHGMeans(2, gamma=5.0, random_state=0).fit(X)
-    figure, axes = two_panels(("HGMeans", 'KernelHGMeans(kernel="rbf", gamma=5)'))
-    scatter(axes[0], X, plain.labels_)
-    scatter(axes[1], X, kernel.labels_)
-    return figure
-
-
 def main() -> None:
     """Draw all pictures."""
     pictures = {
@@ -144,7 +131,6 @@ def main() -> None:
         "links": draw_links,
         "cosine": draw_cosine,
         "outliers": draw_outliers,
-        "kernel": draw_kernel,
     }
     for name, draw in pictures.items():
         path = IMAGES / f"model-{name}.png"

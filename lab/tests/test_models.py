@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 from sklearn import datasets
-from sklearn.metrics import adjusted_rand_score
 
-from evomeans import ConstrainedHGMeans, KernelHGMeans, SphericalHGMeans
+from evomeans import ConstrainedHGMeans, SphericalHGMeans
 from lab.constrained_rivals import cop_kmeans, exact_alternation, spherical_restarts
-from lab.models import diffusion_kernel, drawn_links, glass_like, size_limits
+from lab.models import drawn_links, glass_like, size_limits
 
 QUICK = {"random_state": 0, "n_jobs": 1}
 
@@ -49,10 +48,3 @@ def test_size_limits_leave_an_assignment() -> None:
     """Equal sizes, and a fifth below and above."""
     for low, high in size_limits(103, 10).values():
         assert 10 * low <= 103 <= 10 * high
-
-
-def test_moons_are_separated_by_a_diffusion_kernel() -> None:
-    """The optimum for a radial kernel does not follow them, whatever its width."""
-    points, classes = datasets.make_moons(200, noise=0.05, random_state=0)
-    model = KernelHGMeans.fast(2, kernel="precomputed", **QUICK).fit(diffusion_kernel(points))
-    assert adjusted_rand_score(classes, model.labels_) == 1.0

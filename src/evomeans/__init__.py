@@ -15,11 +15,9 @@ if TYPE_CHECKING:
     from evomeans.estimators.constrained import ConstrainedHGMeans
     from evomeans.estimators.exact_kmeans import ExactKMeans
     from evomeans.estimators.hgmeans import HGMeans
-    from evomeans.estimators.kernel import KernelHGMeans
+    from evomeans.estimators.models import SphericalHGMeans, TrimmedHGMeans
     from evomeans.estimators.path import HGMeansPath
     from evomeans.estimators.persistence import ModelFileError, load
-    from evomeans.estimators.spherical import SphericalHGMeans
-    from evomeans.estimators.trimmed import TrimmedHGMeans
     from evomeans.exact.certificate import Certificate
     from evomeans.path import PathRecord
     from evomeans.search import History, Individual, OffspringRecord, StopReason
@@ -40,7 +38,6 @@ __all__ = [
     "HGMeansPath",
     "History",
     "Individual",
-    "KernelHGMeans",
     "ModelFileError",
     "OffspringRecord",
     "PathRecord",
@@ -57,35 +54,32 @@ __all__ = [
 # Where the public names live. They are loaded on first use (PEP 562): importing the package
 # alone, as the command line does, loads neither scikit-learn nor SciPy nor Numba.
 _HOMES = {
-    "Certificate": "evomeans.exact.certificate",
-    "CertificateFileError": "evomeans.storage.certificate_file",
-    "CheckpointError": "evomeans.storage.checkpoint",
-    "ExactKMeans": "evomeans.estimators.exact_kmeans",
-    "ConstrainedHGMeans": "evomeans.estimators.constrained",
-    "HGMeans": "evomeans.estimators.hgmeans",
-    "HGMeansPath": "evomeans.estimators.path",
-    "History": "evomeans.search",
-    "Individual": "evomeans.search",
-    "KernelHGMeans": "evomeans.estimators.kernel",
-    "ModelFileError": "evomeans.estimators.persistence",
-    "OffspringRecord": "evomeans.search",
-    "PathRecord": "evomeans.path",
-    "StopReason": "evomeans.search",
-    "certify": "evomeans.estimators.certifying",
-    "load_certificate": "evomeans.storage.certificate_file",
-    "save_certificate": "evomeans.storage.certificate_file",
-    "SphericalHGMeans": "evomeans.estimators.spherical",
-    "TrimmedHGMeans": "evomeans.estimators.trimmed",
-    "load": "evomeans.estimators.persistence",
+    "evomeans.estimators.certifying": ("certify",),
+    "evomeans.estimators.constrained": ("ConstrainedHGMeans",),
+    "evomeans.estimators.exact_kmeans": ("ExactKMeans",),
+    "evomeans.estimators.hgmeans": ("HGMeans",),
+    "evomeans.estimators.models": ("SphericalHGMeans", "TrimmedHGMeans"),
+    "evomeans.estimators.path": ("HGMeansPath",),
+    "evomeans.estimators.persistence": ("ModelFileError", "load"),
+    "evomeans.exact.certificate": ("Certificate",),
+    "evomeans.path": ("PathRecord",),
+    "evomeans.search": ("History", "Individual", "OffspringRecord", "StopReason"),
+    "evomeans.storage.certificate_file": (
+        "CertificateFileError",
+        "load_certificate",
+        "save_certificate",
+    ),
+    "evomeans.storage.checkpoint": ("CheckpointError",),
 }
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
+    for home, names in _HOMES.items():
+        if name in names:
+            value: object = getattr(import_module(home), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

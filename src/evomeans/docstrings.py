@@ -27,10 +27,10 @@ def completed(cls: type, root: type) -> str:
         entries: dict[str, str] = {}
         for base in lineage:
             entries |= _entries(base, title)
-        first = [name for base in lineage for name in _positional(base) if name in entries]
-        last = [name for name in _entries(root, title) if cls is not root and name not in first]
-        middle = [name for name in entries if name not in (*first, *last)]
-        sections[title] = "\n\n".join(entries[name] for name in (*first, *middle, *last))
+        first = [name for base in lineage for name in _positional(base)]
+        last = [name for name in _entries(root, title) if name not in first]
+        names = sorted(entries, key=lambda name: (name not in first) + (name in last))
+        sections[title] = "\n\n".join(entries[name] for name in names)
     return _joined(summary, own | sections, first=INHERITED)
 
 

@@ -56,7 +56,6 @@ def test_certify_refuses_impossible_options(evomeans, run, option):
 MODELS = {
     "SphericalHGMeans": ("--metric", "cosine"),
     "TrimmedHGMeans": ("--outliers", "3"),
-    "KernelHGMeans": ("--kernel", "rbf"),
 }
 
 

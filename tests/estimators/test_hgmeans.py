@@ -5,10 +5,6 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
-import signal
-import subprocess
-import sys
-import textwrap
 
 import numpy as np
 import pytest
@@ -69,27 +65,22 @@ def test_the_signature_is_the_agreed_one():
     assert set(others) == {inspect.Parameter.KEYWORD_ONLY}
 
 
-def test_fast_has_small_populations_and_few_offspring():
-    fast = HGMeans.fast(7, random_state=3)
-    assert (fast.n_clusters, fast.random_state, fast.strategy) == (7, 3, "deep")
+@pytest.mark.parametrize(
+    ("strategy", "limits"), [("deep", (None, 75)), ("paper", (50, 500)), (PAPER, (50, 500))]
+)
+def test_fast_has_small_populations_and_few_offspring(strategy, limits):
+    """That of the paper is (Π_min, Π_max, N₁, N₂) = (5, 10, 50, 500); all can be overridden."""
+    fast = HGMeans.fast(7, random_state=3, strategy=strategy)
+    assert (fast.n_clusters, fast.random_state, fast.strategy) == (7, 3, strategy)
     assert (fast.min_population, fast.max_population) == (5, 10)
-    assert (fast.n_iter_no_change, fast.max_offspring) == (None, 40 + 5 * 7)
-    assert HGMeans.fast(7, max_offspring=9).max_offspring == 9
+    assert (fast.n_iter_no_change, fast.max_offspring) == limits
+    assert HGMeans.fast(7, strategy=strategy, max_offspring=9).max_offspring == 9
 
 
 @pytest.mark.parametrize("n_clusters", ["seven", -100, None, 2.5])
 def test_fast_leaves_complaints_to_fit(n_clusters):
     with pytest.raises((TypeError, ValueError), match="n_clusters"):
         HGMeans.fast(n_clusters).fit([[0.0, 1.0], [2.0, 3.0]])
-
-
-@pytest.mark.parametrize("strategy", ["paper", PAPER])
-def test_fast_is_the_papers_fast_setting_with_its_strategy(strategy):
-    """(Π_min, Π_max, N₁, N₂) = (5, 10, 50, 500), and any of them can be overridden."""
-    fast = HGMeans.fast(7, strategy=strategy)
-    assert (fast.min_population, fast.max_population) == (5, 10)
-    assert (fast.n_iter_no_change, fast.max_offspring) == (50, 500)
-    assert HGMeans.fast(7, strategy=strategy, n_iter_no_change=9).n_iter_no_change == 9
 
 
 @pytest.mark.parametrize("method", ["fit", "score", "fit_predict", "fit_transform", "predict"])
@@ -240,49 +231,6 @@ def test_a_number_is_the_weight_of_every_sample():
     assert one.inertia_ == many.inertia_
 
 
-INTERRUPTED_FIT = """
-    import signal, sys
-    import numpy as np
-    from evomeans import HGMeans
-
-    # Whoever runs the tests in the background may have told all of its children to ignore it.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    def tell(record):
-        if record.number == 1:
-            print("running", flush=True)
-
-    X = np.random.default_rng(0).normal(size=(100, 3))
-    endless = {"max_offspring": 10**9, "n_iter_no_change": 10**9}
-    for engine in ("reference", "cpu"):
-        model = HGMeans(8, **endless, engine=engine, observers=tell).fit(X)
-        assert np.array_equal(model.predict(X), model.labels_)
-        assert abs(model.inertia_ + model.score(X)) <= 1e-13 * model.inertia_
-        assert model.n_iter_ == model.history_[-1].number >= 1
-        print(model.stop_reason_, flush=True)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
-def test_ctrl_c_leaves_a_fitted_estimator():
-    """A real SIGINT to a real process: best so far, a warning, no traceback, exit code 0."""
-    command = [sys.executable, "-W", "always", "-c", textwrap.dedent(INTERRUPTED_FIT)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        for told in ("running\n", "interrupted\nrunning\n"):
-            for line in told.splitlines(keepends=True):
-                assert process.stdout.readline() == line, process.stderr.read()
-            process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-    finally:
-        process.kill()
-    assert (process.returncode, out) == (0, "interrupted\n"), err
-    assert err.count("RuntimeWarning: fit was interrupted after") == 2
-    assert err.count("the best solution so far is kept") == 2
-    assert "Traceback" not in err
-
-
 # Beginnings
 
 
@@ -346,14 +294,6 @@ def test_warm_start_goes_on_where_the_last_fit_ended(engine, strategy):
     assert model.inertia_ <= inertias[0] * (1 + 1e-9)
 
 
-def test_without_warm_start_a_second_fit_begins_anew(engine):
-    """Refitting is the same as fitting a fresh estimator."""
-    model = quick(engine=engine).fit(X[:30, :2]).fit(X)
-    fresh = quick(engine=engine).fit(X)
-    assert_array_equal(model.cluster_centers_, fresh.cluster_centers_)
-    assert_array_equal(model.history_.column("inertia"), fresh.history_.column("inertia"))
-
-
 def test_a_warm_start_on_other_samples(engine):
     """The shape must agree, the samples need not."""
     model = quick(engine=engine, warm_start=True).fit(X[:30]).fit(X[30:] + 10.0)
@@ -400,25 +340,7 @@ def test_rediscoveries_are_counted_and_end_the_search(engine):
     assert (short.stop_reason_, short.n_rediscoveries_) == ("max_offspring", 0)
 
 
-def test_the_best_is_kept_when_a_later_population_does_not_find_it(engine):
-    limits = {"n_iter_no_change": 8, "max_offspring": 60}
-    model = quick(12, engine=engine, strategy="deep", **limits).fit(X)
-    assert (model.history_.column("population_size") == 1).sum() > 1
-    inertias = [member.inertia for member in model.population_]
-    assert inertias == sorted(inertias)
-    assert inertias[0] == pytest.approx(model.inertia_, rel=1e-9)
-    assert model.inertia_ == pytest.approx(model.history_.column("inertia").min(), rel=1e-9)
-
-
 # Special data
-
-
-def test_one_cluster_is_the_mean(engine):
-    """With k = 1 the centre is the weighted mean."""
-    weights = np.arange(60.0)
-    model = quick(1, engine=engine).fit(X, sample_weight=weights)
-    assert_allclose(model.cluster_centers_[0], np.average(X, axis=0, weights=weights), rtol=1e-12)
-    assert_array_equal(model.labels_, np.zeros(60))
 
 
 def test_as_many_clusters_as_samples(engine):
@@ -482,18 +404,6 @@ def test_constant_columns(engine, constant):
         model = quick(4, engine=engine).fit(np.full((60, 3), constant))
     assert model.inertia_ == 0.0
     assert_array_equal(model.cluster_centers_[0], np.full(3, constant))
-
-
-def test_weights_are_repetitions(engine):
-    """Integer weights give the clusters that repeated samples give."""
-    weights = np.random.default_rng(2).integers(0, 4, 60)
-    fit = quick(5, engine=engine, max_offspring=100).fit
-    weighted = copy.deepcopy(fit(X, sample_weight=weights))
-    repeated = fit(np.repeat(X, weights, axis=0))
-    assert_allclose(weighted.inertia_, repeated.inertia_, rtol=1e-12)
-    assert_allclose(weighted.cluster_centers_, repeated.cluster_centers_, rtol=1e-9)
-    assert_array_equal(np.repeat(weighted.labels_, weights), repeated.labels_)
-    assert_allclose(weighted.score(X, sample_weight=weights), -repeated.inertia_, rtol=1e-12)
 
 
 # One feature

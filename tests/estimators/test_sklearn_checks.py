@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
-from sklearn.base import is_clusterer
+from sklearn.base import clone, is_clusterer
 from sklearn.cluster import KMeans
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -17,9 +17,18 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from evomeans import ExactKMeans, HGMeans
+from evomeans import (
+    ConstrainedHGMeans,
+    ExactKMeans,
+    HGMeans,
+    HGMeansPath,
+    SphericalHGMeans,
+    TrimmedHGMeans,
+)
 
 QUICK = {"min_population": 3, "max_population": 6, "max_offspring": 20, "random_state": 0}
+# Weights and repetitions are equivalent at the optimum, which a search has to find for that.
+ENOUGH = {"min_population": 2, "max_population": 6, "max_offspring": 20, "n_jobs": 1}
 COLUMNS = ["a", "b", "c"]
 X = np.random.default_rng(0).normal(size=(40, 3))
 
@@ -36,16 +45,32 @@ def test_scikit_learns_own_checks(estimator, check):
 
 
 @few_samples
+@pytest.mark.filterwarnings("ignore:select=:UserWarning")
 @pytest.mark.slow
 @parametrize_with_checks(
     [
         # Swaps in plain NumPy take their time.
         HGMeans.fast(3, engine="reference", strategy="paper", max_offspring=100),
         ExactKMeans(3, max_time=0.2),
+        HGMeansPath((2, 3), random_state=0),
+        ConstrainedHGMeans(3, **ENOUGH),
+        # Not all checks have enough samples for more.
+        ConstrainedHGMeans(1, size_max=1000, **ENOUGH),
+        SphericalHGMeans(3, **ENOUGH),
+        TrimmedHGMeans(3, n_outliers=0.1, **ENOUGH),
     ]
 )
-def test_scikit_learns_own_checks_without_kernels_and_with_proofs(estimator, check):
+def test_scikit_learns_own_checks_of_other_estimators(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("model", [ConstrainedHGMeans, SphericalHGMeans, TrimmedHGMeans])
+def test_every_model_is_a_clusterer_that_can_be_cloned(model):
+    """Tags and parameters are those that scikit-learn expects."""
+    estimator = model(4, random_state=3, max_time=1.0)
+    assert is_clusterer(estimator)
+    assert clone(estimator).get_params() == estimator.get_params()
+    assert get_tags(estimator).input_tags.sparse == (model is SphericalHGMeans)
 
 
 def test_tags():
@@ -93,31 +118,21 @@ def test_other_feature_names_are_refused_and_forgotten_by_the_next_fit():
     assert not hasattr(model, "feature_names_in_")
 
 
-def test_feature_names_out():
-    """One name per centre, as those of KMeans."""
-    model = HGMeans(4, **QUICK).fit(X)
-    assert list(model.get_feature_names_out()) == ["hgmeans0", "hgmeans1", "hgmeans2", "hgmeans3"]
-
-
 @pytest.mark.parametrize(("kind", "frame"), [("pandas", pd.DataFrame), ("polars", pl.DataFrame)])
 def test_set_output(kind, frame):
-    """Distances come as a data frame with names, from transform and fit_transform alike."""
+    """Distances come as a data frame with names, and with the index of the samples."""
     model = HGMeans(3, **QUICK).set_output(transform=kind)
     first = model.fit_transform(X)
     again = model.transform(X)
+    if kind == "pandas":
+        index = np.arange(40) * 10
+        assert_array_equal(model.transform(pd.DataFrame(X, index=index)).index, index)
     for table in (first, again):
         assert isinstance(table, frame)
         assert list(table.columns) == ["hgmeans0", "hgmeans1", "hgmeans2"]
     plain = HGMeans(3, **QUICK).fit(X).transform(X)
     assert_array_equal(first.to_numpy(), plain)
     assert_array_equal(again.to_numpy(), plain)
-
-
-def test_pandas_output_keeps_the_index():
-    """Rows can be joined to the input by its index."""
-    table = pd.DataFrame(X, columns=COLUMNS, index=np.arange(40) * 10)
-    out = HGMeans(3, **QUICK).set_output(transform="pandas").fit_transform(table)
-    assert_array_equal(out.index, table.index)
 
 
 def test_metadata_routing_hands_weights_on():

@@ -168,8 +168,10 @@ def test_samples_of_zeros_cost_one():
 def test_dask_is_refused():
     """In one sentence."""
     array = pytest.importorskip("dask.array")
-    with pytest.raises(ValueError, match="SphericalHGMeans cannot hold a Dask collection"):
-        SphericalHGMeans(3).fit(array.from_array(directions()))
+    model = SphericalHGMeans.fast(3, **QUICK).fit(directions())
+    for use in (SphericalHGMeans(3).fit, model.predict, model.transform, model.score):
+        with pytest.raises(ValueError, match="SphericalHGMeans cannot hold a Dask collection"):
+            use(array.from_array(directions()))
 
 
 def test_samples_of_zeros_are_not_drawn_as_centres():

@@ -18,7 +18,6 @@ from evomeans import (
     ExactKMeans,
     HGMeans,
     HGMeansPath,
-    KernelHGMeans,
     SphericalHGMeans,
     TrimmedHGMeans,
 )
@@ -59,16 +58,11 @@ def test_names_of_features_are_kept():
         kmeans.predict(frame[["c", "b", "a"]])
 
 
-def test_another_fit_of_it_continues_from_the_centres():
+def test_another_fit_of_it_continues_from_the_centres_and_changes_nothing_of_the_model():
     model = HGMeans(4, **QUICK).fit(X)
-    again = clone(model.to_kmeans()).fit(X)
-    assert_array_equal(again.labels_, model.labels_)
-
-
-def test_the_model_does_not_change_with_it():
-    model = HGMeans(4, **QUICK).fit(X)
-    expected = model.cluster_centers_.copy()
-    model.to_kmeans().cluster_centers_[:] = 0
+    kmeans, expected = model.to_kmeans(), model.cluster_centers_.copy()
+    assert_array_equal(clone(kmeans).fit(X).labels_, model.labels_)
+    kmeans.cluster_centers_[:] = 0
     assert_array_equal(model.cluster_centers_, expected)
 
 
@@ -98,7 +92,7 @@ def test_other_models_that_predict_the_closest_centre(model):
     assert_array_equal(kmeans.predict(NEW), model.predict(NEW))
 
 
-@pytest.mark.parametrize("kind", [ConstrainedHGMeans, SphericalHGMeans, KernelHGMeans])
+@pytest.mark.parametrize("kind", [ConstrainedHGMeans, SphericalHGMeans])
 def test_models_that_predict_otherwise_have_none(kind):
     model = kind(2, **QUICK).fit(X + 10)
     with pytest.raises(TypeError, match=f"{kind.__name__} has no equivalent KMeans"):
@@ -122,23 +116,3 @@ def test_samples_in_dask_leave_their_labels_with_dask(tmp_path):
     kmeans = load(tmp_path / "model").to_kmeans()
     assert not hasattr(kmeans, "labels_")
     assert_array_equal(kmeans.predict(NEW), model.to_kmeans().predict(NEW))
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_onnx_predicts_the_same_clusters():
-    """As docs/guide/onnx.md does it, with a scaler in front."""
-    reason = "skl2onnx and onnxruntime are not installed: pip install --group onnx in a clone"
-    skl2onnx = pytest.importorskip("skl2onnx", reason=reason)
-    onnxruntime = pytest.importorskip("onnxruntime", reason=reason)
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    samples, new = X.astype(np.float32), NEW.astype(np.float32)
-    pipeline = make_pipeline(StandardScaler(), HGMeans(4, **QUICK)).fit(samples)
-    expected = pipeline.predict(new)
-    pipeline.steps[-1] = ("kmeans", pipeline[-1].to_kmeans())
-    converted = skl2onnx.to_onnx(pipeline, samples[:1])
-    session = onnxruntime.InferenceSession(converted.SerializeToString())
-    labels, distances = session.run(None, {"X": new})
-    assert_array_equal(labels, expected)
-    assert distances.shape == (200, 4)

@@ -83,15 +83,6 @@ def test_attributes_belong_together():
         assert_allclose(model.cluster_centers_[j], X[model.labels_ == j].mean(axis=0))
 
 
-def test_a_weight_of_two_counts_like_two_samples():
-    """Also when only one of the two is left out."""
-    X, _ = noisy(0.2)
-    weights = np.random.default_rng(1).integers(1, 4, len(X))
-    weighted = TrimmedHGMeans.fast(3, n_outliers=41, **QUICK).fit(X, sample_weight=weights)
-    repeated = TrimmedHGMeans.fast(3, n_outliers=41, **QUICK).fit(np.repeat(X, weights, axis=0))
-    assert weighted.inertia_ == pytest.approx(repeated.inertia_)
-
-
 @pytest.mark.parametrize(
     ("n_outliers", "error", "text"),
     [

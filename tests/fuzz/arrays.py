@@ -17,7 +17,6 @@ from evomeans import (
     ExactKMeans,
     HGMeans,
     HGMeansPath,
-    KernelHGMeans,
     SphericalHGMeans,
     TrimmedHGMeans,
 )
@@ -34,7 +33,6 @@ ESTIMATORS: tuple[Any, ...] = (
     TrimmedHGMeans(3, n_outliers=2, **SEARCH),
     ConstrainedHGMeans(3, size_max="balanced", **SEARCH),
     ConstrainedHGMeans(3, **SEARCH),
-    KernelHGMeans(3, **SEARCH),
     HGMeansPath((2, 3), random_state=0, max_offspring=10, max_time=5.0),
     ExactKMeans(2, max_time=0.3),
 )

@@ -19,13 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.base import clone
-from sklearn.metrics.pairwise import pairwise_kernels
 
 from evomeans import (
     ConstrainedHGMeans,
     HGMeans,
     HGMeansPath,
-    KernelHGMeans,
     SphericalHGMeans,
     TrimmedHGMeans,
 )
@@ -349,30 +347,6 @@ def draw_pairs(rng: np.random.Generator, n: int, most: int) -> NDArray[np.int64]
     return pairs[pairs[:, 0] != pairs[:, 1]]
 
 
-def kernel(rng: np.random.Generator, settings: dict[str, Any]) -> str:
-    """KernelHGMeans, exact, with several kernels."""
-    problem = draw_problem(rng, settings)
-    name = ["rbf", "linear", "poly", "precomputed"][int(rng.integers(4))]
-    metric = "rbf" if name == "precomputed" else name
-    gram = pairwise_kernels(problem.X, metric=metric, filter_params=True, degree=2, coef0=1.0)
-    given = gram if name == "precomputed" else problem.given
-    dtype = np.dtype(np.float64) if name == "precomputed" else problem.dtype
-    model = KernelHGMeans(problem.k, kernel=name, degree=2, coef0=1.0, **problem.settings)
-    model.fit(given, sample_weight=problem.weights)
-    squares = np.diagonal(gram)[:, None] + np.diagonal(gram) - 2.0 * gram
-    costs = optima.costs_of_subsets(np.maximum(squares, 0.0), problem.w)
-    eps, largest = float(np.finfo(dtype).eps), float(np.diagonal(gram).max())
-    # Coordinates are as exact as the square root of what the factorisation leaves out.
-    slack = 256.0 * float(problem.w.sum()) * eps * max(largest, 1.0) * problem.n
-    # scikit-learn computes distances from squared lengths, and loses digits far from the origin.
-    longest = float(np.square(problem.X).sum(axis=1).max())
-    slack += 16.0 * float(problem.w.sum()) * np.finfo(np.float64).eps * longest
-    assert (model.predict(given) == model.labels_).all(), "predict differs from labels_"
-    return problem.check(
-        model.inertia_, optima.lowest(costs, problem.n, problem.k), tolerance=slack
-    )
-
-
 def path(rng: np.random.Generator, settings: dict[str, Any]) -> str:
     """HGMeansPath: for each k as for HGMeans, and never higher for more clusters."""
     problem = draw_problem(rng, {"max_offspring": 5} if settings else {}, sparse=True)
@@ -396,7 +370,6 @@ KINDS: dict[str, Callable[[np.random.Generator, dict[str, Any]], str]] = {
     "spherical": spherical,
     "trimmed": trimmed,
     "constrained": constrained,
-    "kernel": kernel,
     "path": path,
 }
 

@@ -23,7 +23,6 @@ from evomeans import (
     ConstrainedHGMeans,
     HGMeans,
     HGMeansPath,
-    KernelHGMeans,
     ModelFileError,
     SphericalHGMeans,
     TrimmedHGMeans,
@@ -45,7 +44,6 @@ KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
     "trimmed": (TrimmedHGMeans(3, n_outliers=2), {}),
     "balanced": (ConstrainedHGMeans(3, size_max="balanced"), {}),
     "linked": (ConstrainedHGMeans(3, size_max=12, size_min=2), LINKS),
-    "kernel": (KernelHGMeans(3), {}),
     "path": (HGMeansPath((2, 4)), {}),
 }
 
@@ -112,7 +110,7 @@ def use_model(path: Path, name: str, rng: np.random.Generator) -> None:
     assert not np.isnan(model.score(X))
     if isinstance(model, ConstrainedHGMeans):
         fill_sizes(model)
-    if name == "kernel" or rng.random() < 0.5:
+    if rng.random() < 0.5:
         return
     # The parameters are the file's own, within limits of time.
     model.set_params(warm_start=True, max_offspring=10, max_time=5.0, n_jobs=1, verbose=0)

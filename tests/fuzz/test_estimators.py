@@ -22,7 +22,7 @@ def test_some_cases_of_each_kind(kind):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind", ["spherical", "trimmed", "constrained", "kernel"])
+@pytest.mark.parametrize("kind", ["spherical", "trimmed", "constrained"])
 def test_default_searches_find_the_optimum_of_every_model(kind):
     """Weights, duplicates, sizes, links and penalties: the optimum, or that there is none."""
     outcomes = [estimators.KINDS[kind](np.random.default_rng([1, n]), {}) for n in range(60)]

@@ -13,7 +13,7 @@ from reports import data_of, fitted, samples
 from scipy.sparse import csr_array
 from sklearn.cluster import KMeans
 
-from evomeans import ConstrainedHGMeans, KernelHGMeans, TrimmedHGMeans
+from evomeans import ConstrainedHGMeans, SphericalHGMeans, TrimmedHGMeans
 from evomeans.report import render_report, report_data
 from evomeans.report.data import (
     MOST_WORK,
@@ -163,8 +163,8 @@ def test_large_problems_get_fewer_runs():
 
 def test_models_without_centres_among_the_samples_are_refused(tmp_path):
     X = samples()
-    model = KernelHGMeans(2, max_offspring=2, random_state=0).fit(X)
-    with pytest.raises(TypeError, match="KernelHGMeans does not have"):
+    model = SphericalHGMeans(2, max_offspring=2, random_state=0).fit(X)
+    with pytest.raises(TypeError, match="SphericalHGMeans does not have"):
         model.report(X, tmp_path / "r.html")
     assert not list(tmp_path.iterdir())
 

@@ -16,7 +16,6 @@ from evomeans import (
     ConstrainedHGMeans,
     HGMeans,
     HGMeansPath,
-    KernelHGMeans,
     SphericalHGMeans,
     TrimmedHGMeans,
 )
@@ -320,7 +319,6 @@ POINTS = np.random.default_rng(0).normal(size=(4_000, 20))
         SphericalHGMeans(60),
         TrimmedHGMeans(60, n_outliers=40),
         ConstrainedHGMeans(60, size_min=40, size_max=90),
-        KernelHGMeans(60, n_components=50),
     ],
     ids=lambda model: type(model).__name__,
 )

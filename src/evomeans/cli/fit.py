@@ -105,14 +105,11 @@ class FitCommand(Command):
 
     def frames(self, model: SearchingEstimator, table: Table) -> dict[str, pl.DataFrame]:
         """Return labels, history and centres."""
-        frames = {
+        return {
             "labels": labels_frame(table, np.asarray(model.labels_)),
             "history": history_frame(model.history_),
+            "centers": centers_frame(table, model.cluster_centers_),
         }
-        # Of a kernel, they are not in the columns of the table.
-        if model.cluster_centers_.shape[1] == len(table.columns):
-            frames["centers"] = centers_frame(table, model.cluster_centers_)
-        return frames
 
     def lines(self, run: Run, record: dict[str, Any]) -> list[str]:
         """Say what was found."""
@@ -139,7 +136,6 @@ MODELS: dict[str, dict[str, str | None]] = {
     },
     "TrimmedHGMeans": {"outliers": "n_outliers"},
     "SphericalHGMeans": {"metric": None},
-    "KernelHGMeans": {"kernel": "kernel", "gamma": "gamma"},
 }
 """Models other than plain k-means, their options, and the parameters that these set."""
 
@@ -158,8 +154,6 @@ def chosen_model(options: ModelOptions) -> tuple[Any, dict[str, Any]]:
         return HGMeans, {}
     if options.penalty is not None and options.must_link is None and options.cannot_link is None:
         raise UsageError("--penalty is for pairs; give --must-link or --cannot-link too.")
-    if options.gamma is not None and options.kernel is None:
-        raise UsageError("--gamma is for --kernel; give both, or none.")
     (model,) = wanted
     set_by = {parameter: option for option, parameter in MODELS[model].items() if parameter}
     return model_class(model), {name: getattr(options, set_by[name]) for name in set_by}

@@ -254,12 +254,6 @@ class ModelOptions:
     metric: Metric = "euclidean"
     """cosine compares rows by their directions (spherical k-means)."""
 
-    kernel: str | None = None
-    """Cluster in the space of a kernel of scikit-learn: rbf, poly, laplacian, cosine and others."""
-
-    gamma: Annotated[float | None, Parameter(validator=Number(gt=0))] = None
-    """With --kernel: its gamma."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class SharedSearchOptions:

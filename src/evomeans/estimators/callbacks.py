@@ -1,20 +1,15 @@
-"""The bridge to scikit-learn's callbacks, which it has since version 1.9.
-
-Only this module knows whether the installed version has them. Without callbacks set, nothing here
-touches the search.
-"""
+"""The bridge to scikit-learn's callbacks; only here it is known whether its version has them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
-from evomeans.engines.frame import Frame
+from evomeans.docstrings import Function
 from evomeans.estimators.solution import lexicographic
-from evomeans.estimators.validation import Features
-from evomeans.search import OffspringRecord, SearchSettings
+from evomeans.search import OffspringRecord
 from evomeans.search.history import Observer, SearchObserver
 from evomeans.typing import FloatArray
 
@@ -27,51 +22,36 @@ except ImportError:
     CallbackSupport = type("CallbackSupport", (), {"__doc__": "Nothing to support."})
     _with_callbacks = None
 
-Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
 # How many calls the decorator puts between a fit and its caller.
 EXTRA_FRAMES = 0 if _with_callbacks is None else 1
 # scikit-learn keeps every sub-task of a fit, and its progress bar adds them all up at each.
 MOST_SUBTASKS = 2000
 
 
-def with_callbacks(fit: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+def with_callbacks(fit: Function) -> Function:
     """Let callbacks tidy up after a fit, however it ends."""
-    if _with_callbacks is None:
-        return fit
-    decorated: Callable[Arguments, Result] = _with_callbacks(fit)
+    decorated: Function = fit if _with_callbacks is None else _with_callbacks(fit)
     return decorated
 
 
 @contextmanager
 def fit_task(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    features: Features,
-    frame: Frame,
-    settings: SearchSettings,
-    n_given: int,
+    estimator: Any, X: Any, y: Any, sample_weight: Any, known: dict[str, Any], n_solutions: int
 ) -> Iterator[tuple[Observer, ...]]:
     """Show a fit to the callbacks of an estimator, if it has any; yield observers for the search.
 
-    ``settings`` and ``n_given``, the number of solutions to begin with, tell how many solutions the
-    search makes at most.
+    With the attributes that are ``known``, a copy of the estimator can predict, given centres. The
+    search makes ``n_solutions`` at most.
     """
     if not getattr(estimator, "_skl_callbacks", None):
         yield ()
         return
-    n_solutions = settings.most_solutions(n_given)
     per_task = -(-n_solutions // MOST_SUBTASKS)
-    n_tasks = -(-n_solutions // per_task)
-    context = estimator._init_callback_context(max_subtasks=n_tasks)
+    context = estimator._init_callback_context(max_subtasks=n_solutions // per_task)
     metadata = None if sample_weight is None else {"sample_weight": sample_weight}
     seen = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
     context.call_on_fit_task_begin(**seen)
-    tasks = _Subtasks(context, seen, n_tasks, per_task, features, frame)
-    yield (tasks,)
-    tasks.close()
+    yield (_Subtasks(context, seen, known, n_solutions // per_task, per_task),)
     context.call_on_fit_task_end(**seen, reconstruction_attributes={})
 
 
@@ -81,46 +61,29 @@ class _Subtasks(SearchObserver):
 
     _context: Any
     _seen: dict[str, Any]
+    _known: dict[str, Any]
+    # A resumed search may have begun with more solutions than could be foreseen.
     _n_left: int
     _per_task: int
-    _features: Features
-    _frame: Frame
-    _open: Any = None
-    _n_ended: int = 0
+    _n_made: int = 0
     _best: FloatArray | None = None
 
     def on_solution(self, record: OffspringRecord) -> bool:
-        """Count a solution, and end its sub-task; return whether a callback asks to stop."""
+        """Count a solution, and show a sub-task; return whether a callback asks to stop."""
         if record.inertia == record.best:
             self._best = record.centers
-        # A resumed search may have begun with more solutions than could be foreseen.
-        if self._open is None and self._n_left:
-            self._n_left -= 1
-            self._open = self._context.subcontext(task_name="offspring")
-            self._open.call_on_fit_task_begin(
-                **self._seen, reconstruction_attributes=self._attributes
-            )
-        self._n_ended += 1
-        return self._n_ended % self._per_task == 0 and self.close()
-
-    def close(self) -> bool:
-        """End the sub-task that is open, if any; return whether a callback asks to stop."""
-        if self._open is None:
+        self._n_made += 1
+        if self._n_made % self._per_task or not self._n_left:
             return False
-        task, self._open = self._open, None
-        return bool(
-            task.call_on_fit_task_end(**self._seen, reconstruction_attributes=self._attributes)
-        )
+        self._n_left -= 1
+        task = self._context.subcontext(task_name="offspring")
+        seen = {**self._seen, "reconstruction_attributes": self._attributes}
+        task.call_on_fit_task_begin(**seen)
+        return bool(task.call_on_fit_task_end(**seen))
 
     def _attributes(self) -> dict[str, Any] | None:
         """Return fitted attributes with which a copy of the estimator can predict."""
         if self._best is None:
             return None
-        attributes = {
-            "cluster_centers_": lexicographic(self._best.astype(self._seen["X"].dtype)),
-            "n_features_in_": self._features.count,
-            "_frame": self._frame,
-        }
-        if self._features.names is not None:
-            attributes["feature_names_in_"] = self._features.names
-        return attributes
+        centers = lexicographic(self._best.astype(self._seen["X"].dtype))
+        return {**self._known, "cluster_centers_": centers}

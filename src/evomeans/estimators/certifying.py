@@ -128,15 +128,16 @@ def certify(
     n_threads = check_thread_count(1 if n_jobs is None else n_jobs)
     if part_size is not None:
         check_int("part_size", part_size, at_least=2)
-    level = check_verbose(verbose)
-    printer = ProofDisplay(Printer("certify"), verbose=level) if level else None
-    listeners = [one for one in (progress, printer) if one is not None]
+    listeners = [] if progress is None else [progress]
+    if level := check_verbose(verbose):
+        listeners.append(ProofDisplay(Printer("certify"), verbose=level))
 
     def listener(*figures: Any) -> None:
         for one in listeners:
             one(*figures)
 
-    engine, wanted = check_engine(engine, ENGINES), check_method(method)
+    check_engine(engine, ENGINES)
+    check_method(method)
     from evomeans.exact.cases import Limits
     from evomeans.exact.certify import MOST_POINTS_ON_GPU, attempt, prepare
     from evomeans.exact.parts import MOST_POINTS
@@ -156,16 +157,20 @@ def certify(
             f"The inertia, {given.value:.3g}, cannot be written in float64 with all its digits; "
             "multiply X or sample_weight by a constant first."
         )
-    options: dict[str, Any] = {
-        "method": None if wanted is None else Method(wanted),
-        "n_jobs": n_threads,
-        "projector": projector_of(engine),
-        "most_points": MOST_POINTS_ON_GPU if engine == "gpu" else MOST_POINTS,
-        "part_size": part_size,
-    }
+    projector = projector_of(engine)
     with DeferredInterrupt() as interrupt, threadpool_limits(1):
         limits = replace(limits, max_time=limit, interrupted=lambda: interrupt.requested)
-        finding = attempt(points, k, points.labels_of_points(labels), limits, **options)
+        finding = attempt(
+            points,
+            k,
+            points.labels_of_points(labels),
+            limits,
+            method=None if method == "auto" else Method(method),
+            n_jobs=n_threads,
+            projector=projector,
+            most_points=MOST_POINTS_ON_GPU if engine == "gpu" else MOST_POINTS,
+            part_size=part_size,
+        )
     if interrupt.requested:
         warnings.warn(
             "certify was interrupted; the best bound so far is kept.", RuntimeWarning, stacklevel=2
@@ -175,16 +180,13 @@ def certify(
 
 def projector_of(engine: str) -> Any:
     """Return where a relaxation computes its eigenvectors."""
-    if engine == "cpu":
-        from evomeans.exact.projection import Projector
+    from evomeans.exact.projection import Projector, TorchProjector
 
+    if engine == "cpu":
         return Projector
     from evomeans.engines.gpu import chosen_device
 
-    device = chosen_device()
-    from evomeans.exact.projection import TorchProjector
-
-    return partial(TorchProjector, device=device)
+    return partial(TorchProjector, device=chosen_device())
 
 
 def dense_samples(X: Any) -> NDArray[np.float64]:
@@ -220,10 +222,11 @@ def check_clustering(clustering: Any, X: NDArray[np.float64]) -> tuple[NDArray[n
             f"(n_clusters, {X.shape[1]}) for centres."
         )
     centres = check_array(values, dtype=np.float64, input_name="clustering")
+    from sklearn.metrics import pairwise_distances_argmin
+
+    # Around the mean, so that an offset costs no digits.
     middle = X.mean(axis=0)
-    scores = (X - middle) @ (centres - middle).T
-    scores -= np.square(centres - middle).sum(axis=1) / 2
-    return scores.argmax(axis=1).astype(np.int64), len(centres)
+    return pairwise_distances_argmin(X - middle, centres - middle), len(centres)
 
 
 def check_limits(max_time: Any, gap: Any) -> tuple[float, float]:
@@ -236,9 +239,8 @@ def check_limits(max_time: Any, gap: Any) -> tuple[float, float]:
     return seconds, share
 
 
-def check_method(method: Any) -> str | None:
-    """Return the name of a method, None for "auto"."""
+def check_method(method: Any) -> None:
+    """Reject what is not the name of a method."""
     if method not in METHODS:
         names = ", ".join(map(repr, METHODS))
         raise ValueError(f"method={method!r} must be one of {names}.")
-    return None if method == "auto" else str(method)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import partial
-from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -17,8 +16,8 @@ from evomeans.engines.constrained import feasibility
 from evomeans.engines.constrained.links import Groups, Links, contract, group_samples
 from evomeans.engines.protocol import Order
 from evomeans.estimators.callbacks import with_callbacks
-from evomeans.estimators.parameters import Parameters, shown
-from evomeans.estimators.searching import Model
+from evomeans.estimators.models import Model
+from evomeans.estimators.parameters import Parameters, check_real, shown
 from evomeans.estimators.solution import FinalSolution, Task, plain_task
 from evomeans.estimators.validation import check_sample_weight
 from evomeans.search import DEEP, Individual
@@ -38,9 +37,11 @@ def check_limits(
     size_min: Any, size_max: Any, n_clusters: int, n_samples: int
 ) -> tuple[Integers, Integers]:
     """Return how many samples each cluster must and may have."""
-    if BALANCED in (_text(size_min), _text(size_max)):
-        for name, value in (("size_min", size_min), ("size_max", size_max)):
-            if value is not None and _text(value) != BALANCED:
+    limits = {"size_min": size_min, "size_max": size_max}
+    balanced = [isinstance(one, str) and one == BALANCED for one in limits.values()]
+    if any(balanced):
+        for (name, value), is_balanced in zip(limits.items(), balanced, strict=True):
+            if not (is_balanced or value is None):
                 raise ValueError(
                     f"{name}={value!r} contradicts 'balanced', which sets both limits. Leave one "
                     "of them out."
@@ -50,10 +51,6 @@ def check_limits(
     low = _sizes("size_min", size_min, n_clusters, default=0)
     high = _sizes("size_max", size_max, n_clusters, default=n_samples)
     return low, np.minimum(high, n_samples)
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def _sizes(name: str, value: Any, n_clusters: int, default: int) -> Integers:
@@ -82,15 +79,14 @@ def _sizes(name: str, value: Any, n_clusters: int, default: int) -> Integers:
 
 def check_penalty(penalty: Any) -> float:
     """Return what a violated pair costs; infinite if no pair may be violated."""
-    if penalty is None:
+    cost = check_real("penalty", penalty)
+    if cost is None:
         return np.inf
-    if isinstance(penalty, bool) or not isinstance(penalty, Real):
-        raise TypeError(f"penalty must be a number or None, got {shown(penalty)}.")
-    if not float(penalty) > 0.0:
+    if not cost > 0.0:
         raise ValueError(
             f"penalty={penalty} must be positive, or None for links without exception."
         )
-    return float(penalty)
+    return cost
 
 
 def check_links(must_link: Any, cannot_link: Any, penalty: float, n_samples: int) -> Links:
@@ -103,10 +99,8 @@ def check_links(must_link: Any, cannot_link: Any, penalty: float, n_samples: int
 
 
 def _pairs(name: str, given: Any, penalty: float, n_samples: int) -> tuple[Integers, FloatArray]:
-    if given is None:
-        return np.empty((0, 2), np.int64), np.empty(0)
     try:
-        table = np.asarray(given, dtype=np.float64)
+        table = np.asarray(() if given is None else given, dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError(
             f"{name} must be pairs of sample numbers, an array of shape (n_pairs, 2), got "
@@ -119,7 +113,15 @@ def _pairs(name: str, given: Any, penalty: float, n_samples: int) -> tuple[Integ
             f"{name} has the shape {table.shape}, but must have (n_pairs, 2), or (n_pairs, 3) with "
             "a penalty for each pair."
         )
-    pairs = _sample_numbers(name, table[:, :2], n_samples)
+    numbers = table[:, :2]
+    is_number = (numbers >= 0) & (numbers < n_samples) & (numbers == np.floor(numbers))
+    if not is_number.all():
+        row, column = np.argwhere(~is_number)[0]
+        raise ValueError(
+            f"{name} names the sample {numbers[row, column]:g} in row {row}; samples are the rows "
+            f"0 to {n_samples - 1} of X."
+        )
+    pairs = numbers.astype(np.int64)
     if table.shape[1] == 2:
         return pairs, np.full(len(pairs), penalty)
     penalties = table[:, 2]
@@ -130,17 +132,6 @@ def _pairs(name: str, given: Any, penalty: float, n_samples: int) -> tuple[Integ
             "positive, or inf for a pair without exception."
         )
     return pairs, penalties
-
-
-def _sample_numbers(name: str, numbers: NDArray[Any], n_samples: int) -> Integers:
-    is_number = (numbers >= 0) & (numbers < n_samples) & (numbers == np.floor(numbers))
-    if not is_number.all():
-        row, column = np.argwhere(~is_number)[0]
-        raise ValueError(
-            f"{name} names the sample {numbers[row, column]:g} in row {row}; samples are the rows "
-            f"0 to {n_samples - 1} of X."
-        )
-    return numbers.astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -156,25 +147,7 @@ class Answer:
     low: Integers
     high: Integers
 
-    @property
-    def constant(self) -> float:
-        """What the samples of groups cost around their means, whatever the clusters."""
-        if len(self.groups.counts) == len(self.X):
-            return 0.0
-        return self._squares(self.groups.points[self.groups.of_sample])
-
-    @property
-    def identity(self) -> dict[str, int | str | None]:
-        """What a checkpoint compares."""
-        links = self.links
-        pairs = links.must, links.must_penalties, links.cannot, links.cannot_penalties
-        return {
-            "model": "constrained",
-            "links": digest(*pairs),
-            "sizes": digest(self.low, self.high),
-        }
-
-    def _squares(self, centers: NDArray[Any]) -> float:
+    def squares_to(self, centers: NDArray[Any]) -> float:
         """Sum up weighted squared distances of samples to points of their own."""
         squares = ((self.X.astype(np.float64) - centers) ** 2).sum(axis=1)
         return float(squares.sum() if self.sample_weight is None else self.sample_weight @ squares)
@@ -184,18 +157,17 @@ class Answer:
         groups = self.groups
         is_contracted = len(groups.counts) < len(self.X)
         weights = groups.weights if is_contracted else self.sample_weight
-        is_line = groups.points.shape[1] == 1
-        task = plain_task(groups.points, weights, n_clusters, parameters, is_line=is_line)
+        task = plain_task(groups.points, weights, n_clusters, parameters)
 
         def settle(engine: Engine, best: Individual, is_final: bool) -> FinalSolution:
             solution = task.settle(engine, best, is_final)
             labels = solution.labels[groups.of_sample]
             centers = solution.centers.astype(self.X.dtype)
-            inertia = self._squares(centers[labels]) if is_contracted else solution.inertia
+            inertia = self.squares_to(centers[labels]) if is_contracted else solution.inertia
             fitted = {"penalty_": 0.0, "n_violations_": 0}
             return replace(solution, centers=centers, labels=labels, inertia=inertia, fitted=fitted)
 
-        return replace(task, settle=settle, identity=self.identity, constant=self.constant)
+        return replace(task, settle=settle)
 
     def check_labels(self, labels: NDArray[Any]) -> None:
         """Raise ValueError if a clustering of the groups does not satisfy every constraint."""
@@ -216,11 +188,10 @@ class Answer:
         """Return the answer from the labels of the groups, checked once more."""
         given = best.labels
         if given is None and is_final:
-            given, _ = engine.assign(best.centers)
-        if given is None:
-            best_again = engine.refine([Order(best.centers)])[0]
-            given = best_again.labels
-            assert given is not None
+            given = engine.assign(best.centers)[0]
+        elif given is None:
+            given = engine.refine([Order(best.centers)])[0].labels
+        assert given is not None
         try:
             self.check_labels(given)
         except ValueError as error:
@@ -237,7 +208,7 @@ class Answer:
         rounded, labels = rounded[order], np.argsort(order).astype(np.int32)[labels]
         violations, penalty = self.links.count_violations(labels)
         fitted = {"penalty_": penalty, "n_violations_": violations}
-        inertia = self._squares(rounded[labels])
+        inertia = self.squares_to(rounded[labels])
         return FinalSolution(rounded, labels, inertia, len(present), fitted)
 
 
@@ -304,17 +275,10 @@ class ConstrainedHGMeans(Model):
 
     Notes
     -----
-    **Must-links** are exact: samples that they join are replaced by their weighted mean. Without
-    other constraints this is a plain k-means problem, which the engine of HGMeans solves.
-
-    **Sizes** are met by an exact transport of all samples in each step [1]_, followed by moves of
-    single samples and exchanges of two that keep them. Memory grows with n_samples times
-    n_clusters: 40 bytes for each pair of them.
-
-    **Cannot-links** are satisfied from the first placement on. Samples are placed in the order of
-    their regret; if that leaves one without a cluster, an integer program places all that are
-    connected with it. Then single samples move, and where they meet one from which they must be
-    kept apart, these change places, and so on.
+    Must-links replace the samples that they join by their weighted mean. Sizes are met by an exact
+    transport of all samples in each step [1]_, which takes 40 bytes of memory for each pair of a
+    sample and a cluster. Cannot-links are satisfied from the first placement on;
+    docs/guide/models.md explains how.
 
     References
     ----------
@@ -404,7 +368,6 @@ class ConstrainedHGMeans(Model):
         cannot_link: Any = None,
         **constraints: Any,
     ) -> Task:
-        self._refuse(X)
         n, k = X.shape[0], parameters.n_clusters
         low, high = check_limits(self.size_min, self.size_max, k, n)
         links = check_links(must_link, cannot_link, check_penalty(self.penalty), n)
@@ -413,8 +376,21 @@ class ConstrainedHGMeans(Model):
         groups = contract(X, sample_weight, of_sample)
         feasibility.check_links(links, of_sample, groups.counts, high)
         answer = Answer(X, sample_weight, groups, links, low, high)
-        is_plain = not (low.any() or (high < n).any() or len(links.cannot))
-        if is_plain and len(links.must) == len(links.hard_must) and len(groups.counts) >= k:
+        is_contracted = len(groups.counts) < n
+        pairs = links.must, links.must_penalties, links.cannot, links.cannot_penalties
+        return replace(
+            self._task_of(answer, parameters),
+            identity={"model": "constrained", "links": digest(*pairs), "sizes": digest(low, high)},
+            # What the samples of groups cost around their means, whatever the clusters.
+            constant=answer.squares_to(groups.points[of_sample]) if is_contracted else 0.0,
+        )
+
+    def _task_of(self, answer: Answer, parameters: Parameters) -> Task:
+        groups, links, low, high = answer.groups, answer.links, answer.low, answer.high
+        k, n_groups = parameters.n_clusters, len(groups.counts)
+        is_sized = low.any() or (high < len(answer.X)).any()
+        is_soft = len(links.must) > len(links.hard_must)
+        if not (is_sized or len(links.cannot) or is_soft or n_groups < k):
             return answer.of_plain_task(k, parameters)
         from evomeans.engines.constrained.engine import ConstrainedEngine, kernel_calls
 
@@ -424,10 +400,8 @@ class ConstrainedHGMeans(Model):
             groups.points,
             groups.weights,
             kernel_calls=kernel_calls,
-            strategy=CONSTRAINED if len(groups.counts) > FEW_PER_CLUSTER * k else MODELS,
-            identity=answer.identity,
+            strategy=CONSTRAINED if n_groups > FEW_PER_CLUSTER * k else MODELS,
             check_labels=answer.check_labels,
-            constant=answer.constant,
         )
 
     def _labels_to_certify(self, X: Any, sample_weight: Any) -> NDArray[np.int32]:

@@ -11,7 +11,6 @@ from evomeans.docstrings import described_like
 from evomeans.estimators.certifying import check_limits, check_method, dense_samples
 from evomeans.estimators.fitted import FittedCenters
 from evomeans.estimators.hgmeans import HGMeans
-from evomeans.estimators.parameters import check_int
 from evomeans.estimators.validation import check_sample_weight, check_samples
 from evomeans.search import History
 
@@ -113,14 +112,13 @@ class ExactKMeans(FittedCenters):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the clusters of ``X`` and prove that they are optimal."""
         start = time.monotonic()
-        n_clusters = check_int("n_clusters", self.n_clusters, at_least=1)
         seconds, gap = check_limits(self.max_time, self.gap)
         check_method(self.method)
         with warnings.catch_warnings():
             # It is for the proof to say what is left, and in the time that the user gave.
             warnings.filterwarnings("ignore", "max_time=.* before the first offspring")
             search = HGMeans(
-                n_clusters,
+                self.n_clusters,
                 max_time=seconds / 2,
                 engine=self.engine,
                 n_jobs=self.n_jobs,
@@ -140,14 +138,12 @@ class ExactKMeans(FittedCenters):
 
     def _proven(self, X: Any, sample_weight: Any, seconds: float, gap: float) -> Certificate:
         """Prove as much as possible; where that would be next to nothing, the fit is not lost."""
+        from evomeans.exact.parts import UselessError
+
         options: dict[str, Any] = {"gap": gap, "n_jobs": self.n_jobs, "verbose": self.verbose}
         options["max_time"] = max(seconds, 0.001)
         try:
             return self.certify(X, sample_weight, method=self.method, update=True, **options)
-        except ValueError as error:
-            from evomeans.exact.parts import UselessError
-
-            if not isinstance(error, UselessError):
-                raise
+        except UselessError as error:
             warnings.warn(f"{error} The clustering is kept.", UserWarning, stacklevel=3)
             return self.certify(X, sample_weight, method="separation", **options)

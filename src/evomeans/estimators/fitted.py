@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from abc import abstractmethod
 from contextlib import closing
@@ -31,7 +30,12 @@ from evomeans.estimators.solution import (
     encode_centers,
     frame_for_new_samples,
 )
-from evomeans.estimators.validation import Features, check_new_samples, check_sample_weight
+from evomeans.estimators.validation import (
+    Features,
+    check_new_samples,
+    check_sample_weight,
+    features_of,
+)
 from evomeans.search.history import bars_svg, line_svg
 from evomeans.typing import FloatArray
 from evomeans.wording import certainty_text, counted, number_text
@@ -46,84 +50,6 @@ CARD = (
     "border:1px solid color-mix(in srgb,currentColor 25%,transparent);border-radius:6px;"
     "padding:10px 14px;display:inline-block;max-width:100%;line-height:1.45"
 )
-
-
-def fitted_html(model: Any, parameters: str) -> str:
-    """Return a card about a fitted model with scikit-learn's view below; unfitted, that alone."""
-    is_path = hasattr(model, "k_values_")
-    if not (is_path or hasattr(model, "cluster_centers_")):
-        return parameters
-    rows, pictures = _path_card(model) if is_path else _card(model)
-    cells = "".join(
-        f'<tr><td style="text-align:left;opacity:.7;padding:1px 14px 1px 0">{escape(name)}</td>'
-        f'<td style="text-align:left;padding:1px 0">{escape(value)}</td></tr>'
-        for name, value in rows.items()
-        if value
-    )
-    return (
-        f'<div style="{CARD}"><div style="font-weight:600">{escape(type(model).__name__)}, fitted'
-        f'</div><table style="border:0;margin:4px 0"><tbody>{cells}</tbody></table>'
-        f'{pictures}<details><summary style="cursor:pointer;opacity:.7">Parameters</summary>'
-        f"{parameters}</details></div>"
-    )
-
-
-def _card(model: Any) -> tuple[dict[str, str], str]:
-    """Describe a clustering, and draw its sizes and how the search came to it."""
-    labels = getattr(model, "labels_", None)
-    # Labels in Dask have not been computed, and looking at a model must not do it.
-    labels = None if labels is None or is_dask(labels) else np.asarray(labels)
-    k, d = model.cluster_centers_.shape
-    rows = {
-        "clusters": counted(k, "cluster"),
-        "samples": _samples_text(labels, d),
-        "inertia": number_text(float(model.inertia_)),
-        "certainty": _certainty(model),
-    }
-    pictures = ""
-    if labels is not None:
-        sizes = np.bincount(labels[labels >= 0], minlength=k)
-        rows["sizes"] = f"{sizes.min():,} to {sizes.max():,} samples"
-        pictures += bars_svg(sizes.tolist(), "Samples by cluster, in the order of their numbers")
-    best = [record.best for record in getattr(model, "history_", ())]
-    if len(best) > 1 and best[0] > best[-1]:
-        pictures += line_svg(best)
-    return rows, pictures
-
-
-def _samples_text(labels: Any, n_features: int) -> str:
-    features = counted(n_features, "feature")
-    if labels is None:
-        return features
-    outliers = int(np.count_nonzero(labels < 0))
-    left_out = f", {counted(outliers, 'outlier')} left out" if outliers else ""
-    return f"{counted(len(labels), 'sample')} with {features}{left_out}"
-
-
-def _certainty(model: Any) -> str:
-    certificate = getattr(model, "certificate_", None)
-    if certificate is not None:
-        return str(certificate)
-    reason = str(getattr(model, "stop_reason_", ""))
-    # A baseline does not look for its best solution again.
-    known = hasattr(model, "n_rediscoveries_")
-    certainty = getattr(model, "certainty_", math.nan)
-    return certainty_text(reason, model.n_rediscoveries_, certainty) if known else ""
-
-
-def _path_card(path: Any) -> tuple[dict[str, str], str]:
-    """Describe a path, and draw its inertia over k."""
-    ks = [int(k) for k in path.k_values_]
-    select = getattr(path.select, "name", path.select)
-    suggested = [f"{name} {k}" for name, k in path._suggested.items() if k is not None]
-    rows = {
-        "clusters": f"{ks[0]} to {ks[-1]}",
-        "chosen": f"k = {path.best_k_} by {select}" if path.best_k_ is not None else "none",
-        "suggested": ", ".join(suggested),
-        "certainty": path._certainty(),
-    }
-    inertias = [float(value) for value in path.inertias_]
-    return rows, bars_svg(inertias, "Inertia by the number of clusters")
 
 
 class CentersMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore[misc]
@@ -148,6 +74,9 @@ class CentersMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: 
     n_features_in_: int
     feature_names_in_: NDArray[Any]
     _frame: Frame
+    # Whether centres and distances are those of the space of the samples.
+    _is_euclidean: ClassVar[bool] = True
+    _takes_sparse: ClassVar[bool] = True
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -304,17 +233,6 @@ class CentersMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: 
         -------
         Path
             Where the file is.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from sklearn.datasets import load_iris
-        >>> from evomeans import HGMeans
-        >>> X = load_iris(as_frame=True).data
-        >>> model = HGMeans(3, random_state=0).fit(X)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model.report(X, f"{folder}/iris.html", title="Iris").name
-        'iris.html'
         """
         from evomeans.report import write_report
 
@@ -324,11 +242,8 @@ class CentersMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: 
 
     def _keep_features(self, features: Features, frame: Frame) -> None:
         """Remember the columns of the samples, and the frame of the centres."""
-        self.n_features_in_ = features.count
-        if features.names is not None:
-            self.feature_names_in_ = features.names
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self.__dict__.pop("feature_names_in_", None)
+        self.__dict__.update(features)
         self._frame = frame
 
     def _checked(self, X: Any) -> Any:
@@ -341,7 +256,7 @@ class CentersMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: 
     @property
     def _needs_no_engine(self) -> bool:
         """Whether the labels of the CPU engine can be had without one."""
-        return self.engine in ("auto", "cpu")
+        return self._is_euclidean and self.engine in ("auto", "cpu")
 
     def _compared(self, X: Any) -> tuple[FloatArray, Frame, int]:
         """Return the centres in a frame, the frame, and the number of threads."""
@@ -361,15 +276,36 @@ class CentersMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: 
 
     def _repr_html_inner(self) -> str:
         """Show the fit, or the parameters if there is none."""
-        parameters: str = super()._repr_html_inner()
-        return fitted_html(self, parameters)
+        return self._below_card(super()._repr_html_inner())
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         """Show the fit in notebooks where scikit-learn would show its diagram."""
         bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
         if "text/html" in bundle:
-            bundle["text/html"] = fitted_html(self, bundle["text/html"])
+            bundle["text/html"] = self._below_card(bundle["text/html"])
         return bundle
+
+    def _below_card(self, parameters: str) -> str:
+        """Put a card about the fit, if there is one, above scikit-learn's view."""
+        if not hasattr(self, "n_features_in_"):
+            return parameters
+        rows, pictures = self._card()
+        cells = "".join(
+            f'<tr><td style="text-align:left;opacity:.7;padding:1px 14px 1px 0">{escape(name)}</td>'
+            f'<td style="text-align:left;padding:1px 0">{escape(value)}</td></tr>'
+            for name, value in rows.items()
+            if value
+        )
+        return (
+            f'<div style="{CARD}"><div style="font-weight:600">{type(self).__name__}, fitted'
+            f'</div><table style="border:0;margin:4px 0"><tbody>{cells}</tbody></table>'
+            f'{pictures}<details><summary style="cursor:pointer;opacity:.7">Parameters</summary>'
+            f"{parameters}</details></div>"
+        )
+
+    @abstractmethod
+    def _card(self) -> tuple[dict[str, str], str]:
+        """Describe the fit in rows with names, and by pictures."""
 
     @property
     def _n_features_out(self) -> int:
@@ -378,7 +314,7 @@ class CentersMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: 
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.engine not in DENSE_ENGINES
+        tags.input_tags.sparse = self._takes_sparse and self.engine not in DENSE_ENGINES
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -421,6 +357,32 @@ class FittedCenters(
     # Whether the cluster of a sample is always the closest centre, of the samples as they are.
     _predicts_closest: ClassVar[bool] = True
 
+    def _card(self) -> tuple[dict[str, str], str]:
+        """Describe a clustering, and draw its sizes and how the search came to it."""
+        labels = getattr(self, "labels_", None)
+        # Labels in Dask have not been computed, and looking at a model must not do it.
+        labels = None if labels is None or is_dask(labels) else np.asarray(labels)
+        k, d = self.cluster_centers_.shape
+        rows = {"clusters": counted(k, "cluster"), "samples": counted(d, "feature")}
+        rows["inertia"] = number_text(float(self.inertia_))
+        if hasattr(self, "certificate_"):
+            rows["certainty"] = str(self.certificate_)
+        elif hasattr(self, "certainty_"):
+            found_again = self.n_rediscoveries_
+            rows["certainty"] = certainty_text(self.stop_reason_, found_again, self.certainty_)
+        pictures = ""
+        if labels is not None:
+            rows["samples"] = f"{counted(len(labels), 'sample')} with {rows['samples']}"
+            if n_outliers := int(np.count_nonzero(labels < 0)):
+                rows["samples"] += f", {counted(n_outliers, 'outlier')} left out"
+            sizes = np.bincount(labels[labels >= 0], minlength=k)
+            rows["sizes"] = f"{sizes.min():,} to {sizes.max():,} samples"
+            pictures = bars_svg(sizes.tolist(), "Samples by cluster, in the order of their numbers")
+        best = [record.best for record in getattr(self, "history_", ())]
+        if len(best) > 1 and best[0] > best[-1]:
+            pictures += line_svg(best)
+        return rows, pictures
+
     def to_kmeans(self) -> KMeans:
         """Return a fitted :class:`sklearn.cluster.KMeans` with these centres.
 
@@ -439,13 +401,6 @@ class FittedCenters(
         ------
         TypeError
             If the model does not predict the closest centre.
-
-        Examples
-        --------
-        >>> from evomeans import HGMeans
-        >>> model = HGMeans(2).fit([[0.0], [1.0], [5.0], [6.0], [7.0]])
-        >>> model.to_kmeans().predict([[2.0], [4.0]])
-        array([0, 1], dtype=int32)
         """
         check_is_fitted(self, "cluster_centers_")
         if not self._predicts_closest:
@@ -476,15 +431,8 @@ class FittedCenters(
         X: Any,
         sample_weight: Any = None,
         *,
-        max_time: float = 60.0,
-        gap: float = 1e-6,
-        n_jobs: int | None = None,
-        engine: str = "cpu",
-        method: str = "auto",
-        part_size: int | None = None,
         update: bool = False,
-        verbose: int = 0,
-        progress: Any = None,
+        **options: Any,
     ) -> Certificate:
         """Prove that the clustering of ``X`` is optimal, or bound its distance from the optimum.
 
@@ -502,6 +450,9 @@ class FittedCenters(
         update : bool, default=False
             Whether to take over a better clustering, if the proof finds one. Under constraints
             there is none, because it need not satisfy them.
+        **options
+            Those of :func:`evomeans.certify`: ``max_time``, ``gap``, ``n_jobs``, ``engine``,
+            ``method``, ``part_size``, ``verbose`` and ``progress``.
         """
         self._check_certifiable()
         certificate = certify(
@@ -510,14 +461,7 @@ class FittedCenters(
             sample_weight,
             constrained=self._is_constrained,
             n_clusters=len(self.cluster_centers_),
-            max_time=max_time,
-            gap=gap,
-            n_jobs=n_jobs,
-            engine=engine,
-            method=method,
-            part_size=part_size,
-            verbose=verbose,
-            progress=progress,
+            **options,
         )
         if update and certificate.improved and certificate.labels is not None:
             self._take(X, sample_weight, certificate.labels)
@@ -554,14 +498,13 @@ class FittedCenters(
         """Replace the solution by the means of clusters, and what K-means makes of them."""
         X = check_new_samples(self, X)
         sample_weight = check_sample_weight(sample_weight, X.shape[0])
-        names = getattr(self, "feature_names_in_", None)
         w = np.ones(X.shape[0]) if sample_weight is None else sample_weight
         indicator = np.equal.outer(np.unique(labels), labels) * w
         means = np.asarray(indicator @ X) / indicator.sum(axis=1, keepdims=True)
         with closing(create_engine(self.engine, X, sample_weight)) as engine:
             start = encode_centers(engine.frame, means)
             solution = canonical_solution(engine, start, self.cluster_centers_.dtype)
-            self._keep_solution(Features(self.n_features_in_, names), engine.frame, solution)
+            self._keep_solution(features_of(self), engine.frame, solution)
 
     def _keep_solution(self, features: Features, frame: Frame, solution: FinalSolution) -> None:
         """Set the fitted attributes that all clusterers have; nothing in here can fail."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from evomeans.estimators.parameters import Parameters, explaining_kmeans_parameters
 from evomeans.estimators.searching import SearchingEstimator
-from evomeans.estimators.solution import Task, is_line, plain_task
+from evomeans.estimators.solution import Task, plain_task
 from evomeans.typing import FloatArray
 
 __all__ = ["HGMeans"]
@@ -54,15 +54,13 @@ class HGMeans(SearchingEstimator):
           unless that is beyond the precision of float64.
         - "cpu": compiled, multi-threaded, dense and sparse. The first fit on a machine compiles
           for some seconds; later ones read the result from a cache.
-        - "gpu": batches of 4 to 32 solutions on an NVIDIA GPU, dense only; for large data with many
-          clusters or features. It needs the extra ``gpu`` and is never chosen by "auto". Without
-          PyTorch or a GPU the fit fails and says what is missing.
+        - "gpu": batches of solutions on an NVIDIA GPU, dense only; for large data with many
+          clusters or features. It needs the extra ``gpu`` and is never chosen by "auto".
         - "dask": for data larger than memory, or on a cluster. Blocks of samples stay where Dask
-          has them; it runs on the current client, else on Dask's local scheduler. Takes Dask
-          arrays and dataframes, memory maps and whatever ``dask.array.from_array`` takes, dense
-          only. ``labels_``, :meth:`predict` and :meth:`transform` are lazy Dask arrays. It makes
-          25 offspring at a time, or 5 if ``X`` has more than 2²⁸ values. It uses the threads that
-          Dask has, whatever ``n_jobs``. Needs the extra ``dask``.
+          has them; it runs on the current client, else on Dask's local scheduler, with the threads
+          that Dask has. Takes Dask arrays and dataframes, memory maps and whatever
+          ``dask.array.from_array`` takes, dense only. ``labels_``, :meth:`predict` and
+          :meth:`transform` are lazy Dask arrays. Needs the extra ``dask``.
         - "reference": a slow, easily readable NumPy implementation for verification; dense only.
 
     Attributes
@@ -72,7 +70,9 @@ class HGMeans(SearchingEstimator):
 
     See Also
     --------
-    sklearn.cluster.KMeans : Restarts of Lloyd's algorithm; faster, with a higher inertia.
+    sklearn.cluster.KMeans : Restarts of Lloyd's algorithm; faster, with a higher inertia. Leave
+        its parameters other than ``n_clusters``, ``random_state`` and ``verbose`` out; an error
+        says what takes their place.
 
     Notes
     -----
@@ -80,10 +80,6 @@ class HGMeans(SearchingEstimator):
     :meth:`fast` or set ``max_time``. If ``n_rediscoveries_`` is 0, raise ``max_offspring``, and on
     hard problems ``n_iter_no_change`` with it. If several runs disagree, fit with
     ``warm_start=True`` and another ``random_state``, which continues from the last fit.
-
-    **Coming from KMeans.** Methods, fitted attributes, ``n_clusters``, ``random_state`` and
-    ``verbose`` are used in the same way. Leave the other parameters of KMeans out; an error says
-    what takes their place. Half of the founders begin with k-means++ anyway.
 
     **Interruption.** Ctrl-C during :meth:`fit` ends what the search is doing, except a crossover of
     thousands of centres. The samples are labelled once, the estimator is fitted with the best
@@ -96,7 +92,7 @@ class HGMeans(SearchingEstimator):
 
     **Callbacks.** scikit-learn 1.9 and later have callbacks such as
     :class:`sklearn.callback.ProgressBar`; ``set_callbacks`` sets them. Each solution made is a
-    sub-task of the fit, or several in a row where there may be more than 2000.
+    sub-task of the fit; where there may be more than 2000, one in several is.
 
     **Empty clusters.** All clusters own samples whenever ``X`` has at least ``n_clusters`` distinct
     rows of positive weight. Otherwise a ConvergenceWarning is issued.
@@ -138,6 +134,4 @@ class HGMeans(SearchingEstimator):
     def _pose(
         self, X: Any, sample_weight: FloatArray | None, parameters: Parameters, **constraints: Any
     ) -> Task:
-        """K-means on the samples as they are; one feature is solved exactly."""
-        on_line = is_line(self.engine, X)
-        return plain_task(X, sample_weight, parameters.n_clusters, parameters, is_line=on_line)
+        return plain_task(X, sample_weight, parameters.n_clusters, parameters)

@@ -1,9 +1,7 @@
-"""The parameters of the estimators, checked for type and translated.
+"""The parameters of the estimators, checked for type and translated; no estimator is changed.
 
-An error names the parameter, says what was expected and shows what came. Wrong types raise
-TypeError, wrong values ValueError. The ranges of the limits of a search belong to
-:class:`~evomeans.search.SearchSettings`. Nothing here changes the estimator, nor draws from its
-``random_state``.
+Wrong types raise TypeError, wrong values ValueError. The ranges of the limits of a search belong to
+:class:`~evomeans.search.SearchSettings`.
 """
 
 from __future__ import annotations
@@ -32,7 +30,6 @@ RandomSource = int | np.random.Generator | np.random.RandomState
 # More is a slip, or a hostile model file.
 MOST_THREADS = 4096
 DENSE_ENGINES = ("gpu", "dask", "reference")
-DEFAULT_MAX_OFFSPRING = 5000
 DEFAULT_CERTAINTY = 0.95
 
 # What HGMeans does instead of what these set in sklearn.cluster.KMeans.
@@ -248,19 +245,18 @@ def check_thread_count(n_jobs: object) -> int:
 
 def check_random_source(random_state: Any) -> RandomSource:
     """Return what randomness comes from, untouched: for None NumPy's global state."""
-    if isinstance(random_state, np.random.Generator):
+    if isinstance(random_state, np.random.Generator | np.random.RandomState):
         return random_state
     if isinstance(random_state, Integral) and not isinstance(random_state, bool):
         if random_state < 0:
             raise ValueError(f"random_state={random_state} must not be negative.")
         return int(random_state)
-    is_legacy = isinstance(random_state, np.random.RandomState)
-    if not (random_state is None or random_state is np.random or is_legacy):
+    if not (random_state is None or random_state is np.random):
         raise TypeError(
             "random_state must be None, an int, a numpy.random.Generator or a "
             f"numpy.random.RandomState, got {shown(random_state)}."
         )
-    legacy: np.random.RandomState = check_random_state(random_state)
+    legacy: np.random.RandomState = check_random_state(None)
     return legacy
 
 
@@ -275,11 +271,10 @@ def check_checkpoint(checkpoint: object) -> Path | None:
     """Return the path of the checkpoint, None if there is to be none."""
     if checkpoint is None:
         return None
-    if not isinstance(checkpoint, str | os.PathLike):
-        raise TypeError(f"checkpoint must be a path or None, got {shown(checkpoint)}.")
-    text = os.fspath(checkpoint)
+    text = os.fspath(checkpoint) if isinstance(checkpoint, str | os.PathLike) else None
+    # Paths may also be bytes.
     if not isinstance(text, str):
-        raise TypeError(f"checkpoint must be a path of text, not bytes, got {shown(checkpoint)}.")
+        raise TypeError(f"checkpoint must be a path or None, got {shown(checkpoint)}.")
     if not text or "\0" in text:
         raise ValueError(f"checkpoint={text!r} must be the path of a file, or None.")
     return Path(text)
@@ -287,9 +282,8 @@ def check_checkpoint(checkpoint: object) -> Path | None:
 
 def check_callables(observers: Any) -> tuple[Any, ...]:
     """Return the user's observers."""
-    given = () if observers is None else observers
-    if callable(given):
-        given = (given,)
+    single = (observers,) if callable(observers) else observers
+    given = () if observers is None else single
     if not isinstance(given, list | tuple) or not all(callable(one) for one in given):
         raise TypeError(
             f"observers must be None, a callable or a list of callables, got {shown(observers)}."

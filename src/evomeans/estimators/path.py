@@ -15,21 +15,12 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from evomeans.criteria import (
-    DEFAULT_CRITERIA,
-    DEFAULT_SELECT,
-    Agreement,
-)
+from evomeans.criteria import DEFAULT_CRITERIA, DEFAULT_SELECT, Agreement
 from evomeans.docstrings import described_like
-from evomeans.engines import is_dask
 from evomeans.estimators.hgmeans import HGMeans
-from evomeans.estimators.parameters import (
-    check_int,
-    generator_from,
-)
+from evomeans.estimators.parameters import check_int, generator_from
 from evomeans.estimators.path_solving import (
     PathSearch,
-    Select,
     check_k_range,
     check_path_parameters,
     choose_k,
@@ -37,17 +28,10 @@ from evomeans.estimators.path_solving import (
     judge_all,
 )
 from evomeans.estimators.searching import BaseSearch
-from evomeans.estimators.solution import (
-    FinalSolution,
-)
-from evomeans.estimators.validation import Features, check_most_clusters
-from evomeans.path import (
-    Entry,
-    PathState,
-)
-from evomeans.search import History, SearchResult, StopReason
-from evomeans.search.certainty import path_certainty
-from evomeans.search.plan import missing_abilities
+from evomeans.estimators.validation import Features, check_most_clusters, features_of
+from evomeans.path import PathState
+from evomeans.search import StopReason
+from evomeans.search.history import bars_svg
 from evomeans.search.stopping import DeferredInterrupt
 from evomeans.wording import certain_percent
 
@@ -56,7 +40,6 @@ if TYPE_CHECKING:
 
 SOLVED = (StopReason.PROVEN_OPTIMAL, StopReason.PRECISION)
 """Reasons of a path of one feature, which is computed and not searched."""
-UNFINISHED = (StopReason.INTERRUPTED, StopReason.MAX_TIME, StopReason.OBSERVER)
 
 
 @dataclass(eq=False, repr=False)
@@ -108,21 +91,11 @@ class HGMeansPath(BaseSearch):
         What holds the samples, see :class:`HGMeans`. With "auto" and one feature, one dynamic
         program solves all k exactly.
 
-    checkpoint : path-like, default=None
-        A file in which the path keeps its state: every half minute, at its end, and when it is
-        interrupted. If the file exists, :meth:`fit` continues from it, and ends with the same bits
-        as if it had never stopped. A file of other samples or other parameters is refused with a
-        :class:`~evomeans.CheckpointError`.
-
     observers : callable or list of callables, default=None
         Each is called with the :class:`~evomeans.PathRecord` of every step. One that returns
         ``True`` ends the path. An object may have the verbs of
         :class:`~evomeans.search.SearchObserver` instead, except ``on_settled``; to ``on_best``, a
         step is the best that is the first for its k, or improves on those before it.
-
-    verbose : int, default=0
-        1 prints a line now and then, 2 one for every k that has a new best solution as well, 3 one
-        for each step. The last line says how the fit ended.
 
     Attributes
     ----------
@@ -144,8 +117,7 @@ class HGMeansPath(BaseSearch):
         The estimated probability, for each k, that no clustering within reach is better by more
         than 0.01 %. It is 1 for one cluster and for one feature, where solutions are proven to be
         optimal. It is not a number where a limit or Ctrl-C came before both sweeps, and with
-        ``strategy="paper"``. docs/laboratory/certainty.md says how often
-        it was right.
+        ``strategy="paper"``. docs/laboratory/certainty.md says how often it was right.
 
     results_ : dict of str to ndarray of shape (n_values,)
         "k", "inertia", "n_rediscoveries", "certainty", "n_solutions", and a column for each
@@ -162,14 +134,8 @@ class HGMeansPath(BaseSearch):
         The model for ``best_k_``; :meth:`predict`, :meth:`transform` and :meth:`score` are its own.
         Defined only if ``best_k_`` is a number, as the next three are.
 
-    cluster_centers_ : ndarray of shape (best_k_, n_features)
-        The centres of ``best_estimator_``; ``at(k).cluster_centers_`` are those for any k.
-
-    labels_ : ndarray of shape (n_samples,), dtype int32
-        The labels of ``best_estimator_``.
-
-    inertia_ : float
-        The inertia of ``best_estimator_``.
+    cluster_centers_, labels_, inertia_ : ndarray, ndarray and float
+        Those of ``best_estimator_``; :meth:`at` returns the model for any other k.
 
     stop_reason_ : StopReason
         Why the path ended: "agreement" when there was nothing left to do, "proven_optimal" with one
@@ -210,7 +176,7 @@ class HGMeansPath(BaseSearch):
     k_range: Any = (2, 20)
     _: KW_ONLY
     criteria: Any = DEFAULT_CRITERIA
-    select: Select = DEFAULT_SELECT
+    select: Any = DEFAULT_SELECT
     confirmations: int = 0
     engine: str = "auto"
 
@@ -257,7 +223,7 @@ class HGMeansPath(BaseSearch):
         check_is_fitted(self, "k_values_")
         parameters = check_path_parameters(self)
         wanted = check_k_range([ks] if isinstance(ks, Integral) else ks, "ks")
-        features = self._features
+        features = features_of(self)
         if X is not None:
             X, sample_weight, features = self._check_data(X, sample_weight)
         elif getattr(self, "_samples", None) is None:
@@ -304,18 +270,16 @@ class HGMeansPath(BaseSearch):
             solutions = search.settle(engine, state, known, reason)
             if search.is_exact and not all(solutions[k].is_confirmed for k in known):
                 reason = StopReason.PRECISION
+            found = {k: search.result_at(engine, state, k, reason, solutions[k]) for k in known}
             evidence = collect_evidence(search, engine, state, solutions, deadline)
-            results, suggestions, left_out = judge_all(parameters, evidence, state, known)
+            results, suggestions, left_out = judge_all(parameters, evidence, found)
             best_k = choose_k(parameters, results, suggestions, known)
             self._keep_features(features, engine.frame)
-            self._missing = missing_abilities(parameters.settings.strategy, engine.abilities)
+        results["certainty"] = np.array([one.certainty for one in found.values()])
         # What models for single k are made of.
-        self._features, self._state, self._solutions = features, state, solutions
-        self._tolerance = parameters.settings.tolerance
-        self._looks_again = parameters.settings.strategy.agreement > 1
+        self._state, self._found, self._solutions = state, found, solutions
         self._samples = search.X, search.sample_weight
         self.stop_reason_ = reason
-        results["certainty"] = np.array([self._certainty_at(k) for k in known])
         self.results_, self.suggestions_, self.best_k_ = results, suggestions, best_k
         self._keep_answers(known)
         self._report(ks, known, left_out, evidence.budget.n_taken)
@@ -325,13 +289,8 @@ class HGMeansPath(BaseSearch):
         """Set the fitted attributes that follow from the solutions and the results."""
         self.k_values_ = np.array(known)
         self.inertias_ = self.results_["inertia"]
-        labels = [self._solutions[k].labels for k in known]
-        if is_dask(labels[0]):
-            import dask.array as da
-
-            self.labels_path_ = da.stack(labels, axis=1)
-        else:
-            self.labels_path_ = np.stack(labels, axis=1)
+        # Of lazy labels, this is lazy too.
+        self.labels_path_ = np.stack([self._solutions[k].labels for k in known], axis=1)
         self.n_rediscoveries_ = self.results_["n_rediscoveries"]
         self.certainty_ = self.results_["certainty"]
         for name in ("best_estimator_", "cluster_centers_", "labels_", "inertia_"):
@@ -347,41 +306,34 @@ class HGMeansPath(BaseSearch):
         """Say what the user should know about how the fit ended."""
         chosen = "none chosen" if self.best_k_ is None else f"k = {self.best_k_} chosen"
         self._say(f"k = {known[0]} to {known[-1]}, {chosen}; {self._certainty()}")
-        said: list[tuple[str, type[Warning]]] = []
         if n_taken is not None:
-            text = (
+            self._warn(
                 f"max_time={self.max_time} left time to compute criteria from {n_taken:,} samples "
-                "only, drawn at random. Their values are estimates; raise max_time for all."
+                "only, drawn at random. Their values are estimates; raise max_time for all.",
+                RuntimeWarning,
             )
-            said.append((text, RuntimeWarning))
         if self.stop_reason_ is StopReason.INTERRUPTED:
             done = f"; {len(known)} of {len(ks)} numbers of clusters are kept."
-            said.append(self._interrupted(done))
+            self._warn(self._interrupted(done), RuntimeWarning)
         if left_out:
             names = ", ".join(left_out)
             text = f"Criteria were interrupted, and their values are missing: {names}."
-            said.append((text, RuntimeWarning))
+            self._warn(text, RuntimeWarning)
         if self.best_k_ is None and self.select is not None:
-            text = (
+            self._warn(
                 f"select={getattr(self.select, 'name', self.select)!r} suggests no k between "
-                f"{known[0]} and {known[-1]}. Choose one with at(k), or extend the path with add_k."
+                f"{known[0]} and {known[-1]}. Choose one with at(k), or extend the path with "
+                "add_k.",
+                UserWarning,
             )
-            said.append((text, UserWarning))
         if short := [k for k in known if self._solutions[k].n_distinct < k]:
             k, n_distinct = short[0], self._solutions[short[0]].n_distinct
-            if self.stop_reason_ in (StopReason.MAX_TIME, StopReason.INTERRUPTED):
-                text = (
-                    f"The solution for k={k} has only {n_distinct} clusters with samples. Either "
-                    "it was cut short, or X has no more distinct samples. Give it more time, or "
-                    "leave out the k above."
-                )
-            else:
-                text = (
-                    f"X has only {n_distinct} distinct samples, so solutions for k={k} and more "
-                    "have empty clusters. Leave out the k above."
-                )
-            said.append((text, ConvergenceWarning))
-        self._warn(said)
+            text = (
+                f"The solution for k={k} has only {n_distinct} clusters with samples: X has no "
+                "more distinct samples, or the path was cut short. Leave out the k above, or give "
+                "it more time."
+            )
+            self._warn(text, ConvergenceWarning)
 
     # Using
 
@@ -406,7 +358,6 @@ class HGMeansPath(BaseSearch):
                 f"k={k} is not on the path, which has k from {self.k_values_[0]} to "
                 f"{self.k_values_[-1]}. Extend it with add_k({k})."
             )
-        entry: Entry = self._state.entries[k]
         seed = self.random_state if isinstance(self.random_state, int | np.integer) else None
         model = HGMeans(
             k,
@@ -416,37 +367,8 @@ class HGMeansPath(BaseSearch):
             n_jobs=self.n_jobs,
             random_state=seed,
         )
-        result = SearchResult(
-            best=entry.best,
-            population=tuple(entry.members),
-            history=History(),
-            stop_reason=self._reason_at(entry, self._solutions[k]),
-            n_offspring=entry.n_solutions,
-            n_rediscoveries=entry.n_agreeing(self._tolerance) - 1 if entry.up else 0,
-            certainty=self._certainty_at(k),
-            missing_abilities=self._missing,
-            levels=(len(self.labels_path_),),
-        )
-        model._keep(self._features, self._frame, result, self._solutions[k])
+        model._keep(features_of(self), self._frame, self._found[k], self._solutions[k])
         return model
-
-    def _reason_at(self, entry: Entry, solution: FinalSolution) -> StopReason:
-        if self.stop_reason_ in SOLVED or entry.best.inertia == 0.0:
-            return StopReason.PROVEN_OPTIMAL if solution.is_confirmed else StopReason.PRECISION
-        if entry.n_agreeing(self._tolerance) > 1:
-            return StopReason.AGREEMENT
-        if self.stop_reason_ in UNFINISHED:
-            return self.stop_reason_
-        return StopReason.NO_IMPROVEMENT
-
-    def _certainty_at(self, k: int) -> float:
-        entry: Entry = self._state.entries[k]
-        # One cluster has one solution.
-        if k == 1 or self._reason_at(entry, self._solutions[k]) is StopReason.PROVEN_OPTIMAL:
-            return 1.0
-        if not (self._looks_again and entry.up and entry.down):
-            return math.nan
-        return path_certainty(k, entry.n_agreeing(self._tolerance))
 
     @property
     def _is_confirmed(self) -> NDArray[np.bool_]:
@@ -474,6 +396,19 @@ class HGMeansPath(BaseSearch):
         return (
             text if math.isnan(least) else f"{text}, each {certain_percent(least)} certain or more"
         )
+
+    def _card(self) -> tuple[dict[str, str], str]:
+        """Describe the path, and draw its inertia over k."""
+        first, last = self.k_values_[0], self.k_values_[-1]
+        select = getattr(self.select, "name", self.select)
+        suggested = [f"{name} {k}" for name, k in self._suggested.items() if k is not None]
+        rows = {
+            "clusters": f"{first} to {last}",
+            "chosen": f"k = {self.best_k_} by {select}" if self.best_k_ is not None else "none",
+            "suggested": ", ".join(suggested),
+            "certainty": self._certainty(),
+        }
+        return rows, bars_svg(self.inertias_.tolist(), "Inertia by the number of clusters")
 
     def _best(self) -> HGMeans:
         check_is_fitted(self, "k_values_")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +37,6 @@ from evomeans.estimators.solution import (
     Task,
     confirmed,
     has_no_time,
-    is_line,
     line_individual,
     plain_task,
 )
@@ -53,18 +53,14 @@ from evomeans.path import (
     learn,
 )
 from evomeans.progress import PathDisplay
-from evomeans.search import StopReason
+from evomeans.search import History, SearchResult, StopReason
+from evomeans.search.certainty import path_certainty
 from evomeans.search.history import Audience
+from evomeans.search.plan import missing_abilities
 from evomeans.search.search import Weigh
 from evomeans.search.stopping import DeferredInterrupt
 from evomeans.storage.checkpoint import PathCheckpoint, describe_problem
 from evomeans.typing import FloatArray
-
-if TYPE_CHECKING:
-    pass
-
-
-Select = str | Criterion | Callable[[Mapping[str, Any]], int] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,17 +89,17 @@ def check_path_parameters(estimator: Any) -> PathParameters:
     """Check all parameters of HGMeansPath for which no samples are needed."""
     ks = check_k_range(estimator.k_range)
     criteria, select = check_criteria(estimator.criteria, estimator.select, ks)
-    patience = estimator.n_iter_no_change
-    if patience is not None:
-        patience = check_int("n_iter_no_change", patience, at_least=1)
+    patience: dict[str, Any] = {}
+    if (given := estimator.n_iter_no_change) is not None:
+        wait = check_int("n_iter_no_change", given, at_least=1)
+        patience = {"patience": wait, "patience_per_cluster": 0.0}
     settings = PathSettings(
         strategy=check_strategy(estimator.strategy),
         confirmations=check_int("confirmations", estimator.confirmations, at_least=0),
         max_offspring=check_int("max_offspring", estimator.max_offspring, at_least=1),
         max_time=check_real("max_time", estimator.max_time),
+        **patience,
     )
-    if patience is not None:
-        settings = replace(settings, patience=patience, patience_per_cluster=0.0)
     max_time = settings.max_time
     if max_time is not None:
         efforts = sum(getattr(one, "effort", 0.0) for one in criteria)
@@ -125,28 +121,27 @@ def check_k_range(k_range: Any, name: str = "k_range") -> Sequence[int]:
     numbers. What is a range stays one, so that a slip of the finger does not fill the memory.
     """
     if isinstance(k_range, Integral) and not isinstance(k_range, bool):
+        if k_range < 2:
+            raise ValueError(f"{name}={k_range} must be at least 2; it stands for 2 to {name}.")
         k_range = (2, k_range)
-        if k_range[1] < 2:
-            raise ValueError(f"{name}={k_range[1]} must be at least 2; it stands for 2 to {name}.")
     if isinstance(k_range, str) or not isinstance(k_range, Iterable):
         raise TypeError(
             f"{name} must be a pair (first, last), a list of ints or one int, got {shown(k_range)}."
         )
-    is_pair = isinstance(k_range, tuple) and len(k_range) == 2
+    ks: Sequence[int]
     if isinstance(k_range, range):
-        ks: Sequence[int] = k_range if k_range.step > 0 else k_range[::-1]
+        ks = k_range if k_range.step > 0 else k_range[::-1]
     else:
-        ks = [check_int(f"every number in {name}", k) for k in k_range]
-    if is_pair:
-        if ks[0] > ks[1]:
+        ks = sorted({check_int(f"every number in {name}", k) for k in k_range})
+    if isinstance(k_range, tuple) and len(k_range) == 2:
+        first, last = map(int, k_range)
+        if first > last:
             raise ValueError(
-                f"{name}=({ks[0]}, {ks[1]}) is empty: the first number must not exceed the last."
+                f"{name}=({first}, {last}) is empty: the first number must not exceed the last."
             )
-        ks = range(ks[0], ks[1] + 1)
+        ks = range(first, last + 1)
     if not ks:
         raise ValueError(f"{name} is empty; give at least one number of clusters, as in (2, 20).")
-    if not isinstance(ks, range):
-        ks = tuple(sorted(set(ks)))
     if ks[0] < 1:
         raise ValueError(f"{name} has {ks[0]}; every number of clusters must be at least 1.")
     return ks
@@ -183,6 +178,7 @@ def check_criteria(
     return tuple(found), select
 
 
+UNFINISHED = (StopReason.INTERRUPTED, StopReason.MAX_TIME, StopReason.OBSERVER)
 DEFINED_AT_ONE = ("bic", "jump")
 """Criteria that have a value for a single cluster, whatever comes after it."""
 
@@ -206,8 +202,7 @@ class PathSearch:
     def task(self) -> Task:
         """The task that HGMeans has with the samples; its engine and its answers serve all k."""
         parameters = self.parameters
-        on_line = is_line(parameters.engine, self.X)
-        return plain_task(self.X, self.sample_weight, parameters.ks[-1], parameters, on_line)
+        return plain_task(self.X, self.sample_weight, parameters.ks[-1], parameters)
 
     @property
     def is_exact(self) -> bool:
@@ -272,12 +267,43 @@ class PathSearch:
             )
         return solutions
 
+    def result_at(
+        self, engine: Engine, state: PathState, k: int, reason: StopReason, solution: FinalSolution
+    ) -> SearchResult:
+        """Return what a search for one number of clusters would have returned."""
+        entry, strategy = state.entries[k], self.parameters.settings.strategy
+        n_agreeing = entry.n_agreeing(strategy.tolerance)
+        if self.is_exact or entry.best.inertia == 0.0:
+            is_proven = solution.is_confirmed
+            reason = StopReason.PROVEN_OPTIMAL if is_proven else StopReason.PRECISION
+        elif n_agreeing > 1:
+            reason = StopReason.AGREEMENT
+        elif reason not in UNFINISHED:
+            reason = StopReason.NO_IMPROVEMENT
+        certainty = math.nan
+        # One cluster has one solution.
+        if k == 1 or reason is StopReason.PROVEN_OPTIMAL:
+            certainty = 1.0
+        elif strategy.agreement > 1 and entry.up and entry.down:
+            certainty = path_certainty(k, n_agreeing)
+        return SearchResult(
+            best=entry.best,
+            population=tuple(entry.members),
+            history=History(),
+            stop_reason=reason,
+            n_offspring=entry.n_solutions,
+            n_rediscoveries=n_agreeing - 1 if entry.up else 0,
+            certainty=certainty,
+            missing_abilities=missing_abilities(strategy, engine.abilities),
+            levels=(int(self.X.shape[0]),),
+        )
+
     def of_others(
-        self, X: Any, sample_weight: Any, ks: Sequence[int], entropy: Sequence[int]
+        self, entropy: Sequence[int], X: Any, sample_weight: Any, ks: Sequence[int], number: int
     ) -> Searched:
         """Search other samples for a criterion, with the same effort as those of the fit."""
         search = replace(self, X=X, sample_weight=sample_weight)
-        state = PathState(sorted({1, *ks}), list(entropy))
+        state = PathState(sorted({1, *ks}), [*entropy, 1, number, X.shape[0]])
         with closing(search.task.open_engine()) as engine:
             if search.run(engine, state) is StopReason.INTERRUPTED:
                 raise PathInterruptedError
@@ -332,12 +358,7 @@ def collect_evidence(
     """Gather what criteria may look at."""
     ks = sorted(solutions)
     entries = {k: state.entries[k] for k in ks}
-
     in_dask = partial(_sums_in_dask, search.X, search.sample_weight) if is_dask(search.X) else None
-
-    def search_others(X: Any, weights: FloatArray | None, wanted: Any, number: int) -> Any:
-        return search.of_others(X, weights, wanted, [*state.entropy, 1, number, X.shape[0]])
-
     return Evidence(
         k_values=np.array(ks),
         inertias=np.array([solutions[k].inertia for k in ks]),
@@ -347,7 +368,7 @@ def collect_evidence(
         n_samples=engine.total_weight,
         n_features=search.X.shape[1],
         samples=SampleSource(search.X, search.sample_weight, in_dask),
-        search=search_others,
+        search=partial(search.of_others, state.entropy),
         populations={
             k: [one[0].centers for one in (entry.up, entry.down) if one]
             for k, entry in entries.items()
@@ -358,25 +379,22 @@ def collect_evidence(
 
 
 def judge_all(
-    parameters: PathParameters, evidence: Evidence, state: PathState, known: list[int]
+    parameters: PathParameters, evidence: Evidence, found: Mapping[int, SearchResult]
 ) -> tuple[dict[str, Any], dict[str, int | None], list[str]]:
     """Return results and suggestions, and the criteria that were interrupted."""
-    places = np.searchsorted(evidence.k_values, known)
-    entries = [state.entries[k] for k in known]
-    tolerance = parameters.settings.tolerance
+    ks = np.array(list(found))
+    places = np.searchsorted(evidence.k_values, ks)
     results: dict[str, Any] = {
-        "k": np.array(known),
+        "k": ks,
         "inertia": evidence.inertias[places],
-        "n_rediscoveries": np.array(
-            [one.n_agreeing(tolerance) - 1 if one.up else 0 for one in entries]
-        ),
-        "n_solutions": np.array([one.n_solutions for one in entries]),
+        "n_rediscoveries": np.array([one.n_rediscoveries for one in found.values()]),
+        "n_solutions": np.array([one.n_offspring for one in found.values()]),
     }
     suggestions: dict[str, int | None] = {}
     left_out: list[str] = []
     for criterion in parameters.criteria:
         try:
-            verdict = criterion.judge(evidence, np.array(known))
+            verdict = criterion.judge(evidence, ks)
         except PathInterruptedError:
             left_out.append(criterion.name)
             continue

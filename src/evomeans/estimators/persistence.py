@@ -19,14 +19,7 @@ from evomeans.engines import is_dask
 from evomeans.engines.frame import Frame
 from evomeans.estimators.parameters import check_parameters
 from evomeans.estimators.validation import check_init
-from evomeans.search import (
-    DEEP,
-    STRATEGIES,
-    Individual,
-    OffspringRecord,
-    StopReason,
-    Strategy,
-)
+from evomeans.search import DEEP, STRATEGIES, Individual, OffspringRecord, StopReason, Strategy
 from evomeans.storage.archive import (
     HISTORY_MEMBERS,
     POPULATION_MEMBERS,
@@ -39,9 +32,20 @@ from evomeans.storage.archive import (
     write_archive,
 )
 
+MODELS = ("HGMeans", "ConstrainedHGMeans", "SphericalHGMeans", "TrimmedHGMeans")
 FORMAT = "evomeans model"
 VERSION = 3
 MEMBERS = ("cluster_centers", "frame_shift", *POPULATION_MEMBERS, *HISTORY_MEMBERS)
+# Fitted attributes in the JSON object, without underscores: types, and ranges if there are any.
+FIELDS: dict[str, tuple[Any, ...]] = {
+    "inertia": ("float",),
+    "n_iter": ("int",),
+    "n_rediscoveries": ("int",),
+    "certainty": ("float | None", 0.0, 1.0),
+    "missing_operators": ("list[str]",),
+    "levels": ("list[int]", 1),
+    "stop_reason": ("str",),
+}
 # The squares of coordinates in the frame must not overflow, nor must their sums.
 LARGEST_COORDINATE = 1e150
 # A path to write to and functions to call are not part of a model; ``init`` is an array of its own.
@@ -55,7 +59,7 @@ class ModelFileError(ValueError):
 def write_model(path: str | os.PathLike[str], model: Any) -> None:
     """Write a fitted estimator to a file, atomically."""
     check_is_fitted(model, "cluster_centers_")
-    kind, (k, d) = type(model), model.cluster_centers_.shape
+    k, d = model.cluster_centers_.shape
     init = check_init(model.init, model.n_clusters, d)
     parameters = stored_parameters(model)
     if isinstance(model.strategy, Strategy) and parameters["strategy"] != model.strategy.name:
@@ -67,24 +71,18 @@ def write_model(path: str | os.PathLike[str], model: Any) -> None:
         )
     names = getattr(model, "feature_names_in_", None)
     labels = getattr(model, "labels_", None)
-    if is_dask(labels):
-        # They are as large as the data, and predict makes them again.
-        labels = None
+    # Those in Dask are as large as the data, and predict makes them again.
+    labels = None if is_dask(labels) else labels
     meta = {
-        "estimator": kind.__name__,
+        "estimator": type(model).__name__,
         "parameters": parameters,
         "n_features_in": model.n_features_in_,
         "feature_names": None if names is None else [str(name) for name in names],
-        "inertia": model.inertia_,
-        "n_iter": model.n_iter_,
-        "n_rediscoveries": model.n_rediscoveries_,
+        **{name: getattr(model, f"{name}_") for name in FIELDS},
         "certainty": None if math.isnan(model.certainty_) else model.certainty_,
-        "missing_operators": list(model.missing_operators_),
-        "levels": list(model.levels_),
-        "stop_reason": str(model.stop_reason_),
         "frame_exponent": model._frame.exponent,
         "labels_stored": labels is not None,
-        "fitted": {name: getattr(model, f"{name}_") for name in kind._fitted_numbers},
+        "fitted": {name: getattr(model, f"{name}_") for name in model._fitted_numbers},
     }
     if hasattr(model, "certificate_"):
         from evomeans.storage.certificate_file import certificate_to_meta
@@ -95,12 +93,10 @@ def write_model(path: str | os.PathLike[str], model: Any) -> None:
         "frame_shift": model._frame.shift,
         **records_to_arrays(Individual, model.population_, "population", meta, k, d),
         **records_to_arrays(OffspringRecord, model.history_, "history", meta),
-        "labels": labels,
-        "init": np.asarray(init) if init else None,
-        **{f"fitted_{name}": getattr(model, f"{name}_") for name in kind._fitted_arrays},
+        **({} if labels is None else {"labels": labels}),
+        **({"init": np.asarray(init)} if init else {}),
     }
-    given = {name: values for name, values in arrays.items() if values is not None}
-    write_archive(path, FORMAT, VERSION, meta, given)
+    write_archive(path, FORMAT, VERSION, meta, arrays)
 
 
 def stored_parameters(model: Any) -> dict[str, object]:
@@ -116,30 +112,9 @@ def _plain(name: str, value: Any) -> object:
     if isinstance(value, Strategy):
         # Functions cannot be stored; stored_model warns.
         return value.name if value.name in STRATEGIES else DEEP.name
-    if callable(value):
-        raise ValueError(
-            f"{name}={value!r} is a function, which a model file cannot hold. Keep the model with "
-            "pickle."
-        )
-    if isinstance(value, np.ndarray | list | tuple):
-        return np.asarray(value).tolist()
-    if isinstance(value, bool | np.bool_):
-        return bool(value)
-    if isinstance(value, Integral):
-        return int(value)
-    if isinstance(value, Real):
+    if isinstance(value, Real) and not isinstance(value, Integral):
         return float(value) if value < np.inf else None
-    return value
-
-
-# Imported late: a model is loaded without the code of all others.
-HOMES = {
-    "HGMeans": "evomeans.estimators.hgmeans",
-    "ConstrainedHGMeans": "evomeans.estimators.constrained",
-    "SphericalHGMeans": "evomeans.estimators.spherical",
-    "TrimmedHGMeans": "evomeans.estimators.trimmed",
-    "KernelHGMeans": "evomeans.estimators.kernel",
-}
+    return np.asarray(value).tolist()
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -178,23 +153,23 @@ def load(path: str | os.PathLike[str]) -> Any:
 def _loaded(archive: Archive) -> Any:
     """Return the estimator that an archive holds."""
     estimator = archive.field("estimator", "str")
-    if estimator not in HOMES:
+    if estimator not in MODELS:
         raise ArchiveError(f"it has the unknown estimator {estimator[:60]!r}")
     kind: Any = model_class(estimator)
     has_labels = archive.field("labels_stored", "bool")
-    fitted = [f"fitted_{name}" for name in kind._fitted_arrays]
-    archive.expect([*MEMBERS, *fitted, *["labels"] * has_labels], optional=["init"])
+    archive.expect([*MEMBERS, *["labels"] * has_labels], optional=["init"])
     centers = archive.array("cluster_centers", ("float32", "float64"), (None, None))
     k, d = centers.shape
     if k == 0 or d == 0:
         raise ArchiveError("it has no centres")
-    model = _unfitted(kind, archive, (k, d))
+    model = _unfitted(kind, archive, d)
     model.n_features_in_ = archive.field("n_features_in", "int", 1)
+    if model.n_features_in_ != d:
+        raise ArchiveError("its arrays do not fit together")
     names = archive.field("feature_names", "list[str] | None")
     if names is not None:
-        if len(names) != model.n_features_in_:
-            text = f"it names {len(names)} features, but has {model.n_features_in_}"
-            raise ArchiveError(text)
+        if len(names) != d:
+            raise ArchiveError(f"it names {len(names)} features, but has {d}")
         model.feature_names_in_ = np.array(names, dtype=object)
     model.cluster_centers_, model._frame = centers, _frame(archive, centers)
     if has_labels:
@@ -203,17 +178,14 @@ def _loaded(archive: Archive) -> Any:
         model.labels_ = archive.array("labels", "int32", (None,), low=low, high=k - 1)
         if len(model.labels_) == 0:
             raise ArchiveError("it has no labels")
-    model.inertia_ = archive.field("inertia", "float")
-    model.n_iter_ = archive.field("n_iter", "int")
-    model.n_rediscoveries_ = archive.field("n_rediscoveries", "int")
-    certainty = archive.field("certainty", "float | None", 0.0, 1.0)
-    model.certainty_ = math.nan if certainty is None else certainty
-    model.missing_operators_ = tuple(archive.field("missing_operators", "list[str]"))
-    model.levels_ = tuple(archive.field("levels", "list[int]", low=1))
-    try:
-        model.stop_reason_ = StopReason(archive.field("stop_reason", "str"))
-    except ValueError as error:
-        raise ArchiveError("its stop_reason is unknown") from error
+    for name, (type_name, *limits) in FIELDS.items():
+        value = archive.field(name, type_name, *limits)
+        setattr(model, f"{name}_", tuple(value) if isinstance(value, list) else value)
+    if model.certainty_ is None:
+        model.certainty_ = math.nan
+    if model.stop_reason_ not in list(StopReason):
+        raise ArchiveError("its stop_reason is unknown")
+    model.stop_reason_ = StopReason(model.stop_reason_)
     model.population_ = tuple(records_from_arrays(archive, Individual, "population", k, d))
     if not model.population_:
         raise ArchiveError("it has no population")
@@ -230,15 +202,11 @@ def _loaded(archive: Archive) -> Any:
         Archive(numbers, {}).field(name, "float", low=-1e308)
         # Whole numbers stay what they are.
         setattr(model, f"{name}_", value)
-    for name in kind._fitted_arrays:
-        setattr(model, f"{name}_", archive.array(f"fitted_{name}", "float64", (None, None)))
-    if not model._is_consistent():
-        raise ArchiveError("its arrays do not fit together")
     return model
 
 
-def _unfitted(kind: Any, archive: Archive, shape: tuple[int, int]) -> Any:
-    """Return the estimator with the parameters in an archive, for centres of a shape."""
+def _unfitted(kind: Any, archive: Archive, n_features: int) -> Any:
+    """Return the estimator with the parameters in an archive."""
     parameters = archive.field("parameters", "dict")
     if unknown := sorted(parameters.keys() - set(parameter_names(kind))):
         raise ArchiveError(f"it has the unknown parameter {unknown[0][:60]!r}")
@@ -248,7 +216,7 @@ def _unfitted(kind: Any, archive: Archive, shape: tuple[int, int]) -> Any:
         model.init = init[0] if len(init) == 1 else init
     try:
         check_parameters(model)
-        check_init(model.init, model.n_clusters, shape[1])
+        check_init(model.init, model.n_clusters, n_features)
     except (TypeError, ValueError) as error:
         raise ArchiveError(f"one of its parameters is impossible: {error}") from error
     return model
@@ -271,6 +239,6 @@ def parameter_names(kind: Any) -> list[str]:
 
 
 def model_class(name: str) -> Callable[..., Any]:
-    """Return the class of a model by its name."""
-    found: Callable[..., Any] = getattr(import_module(HOMES[name]), name)
+    """Return the class of a model by its name; only its own code is imported."""
+    found: Callable[..., Any] = getattr(import_module("evomeans"), name)
     return found

@@ -11,22 +11,17 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from evomeans.docstrings import described_like
 from evomeans.engines import Engine, is_dask, prepare_calls, prepare_kernels
-from evomeans.engines.frame import Frame, is_sparse
-from evomeans.estimators.callbacks import (
-    EXTRA_FRAMES,
-    CallbackSupport,
-    fit_task,
-    with_callbacks,
-)
+from evomeans.engines.frame import FARTHEST_CENTER, Frame
+from evomeans.estimators.callbacks import EXTRA_FRAMES, CallbackSupport, fit_task, with_callbacks
 from evomeans.estimators.fitted import CentersMixin, FittedCenters
 from evomeans.estimators.parameters import (
     DEFAULT_CERTAINTY,
-    DEFAULT_MAX_OFFSPRING,
     Parameters,
     check_parameters,
     generator_from,
@@ -36,9 +31,8 @@ from evomeans.estimators.solution import (
     EarlyAnswer,
     FinalSolution,
     Task,
-    encode_starts,
+    encode_centers,
     has_no_time,
-    in_data_units,
     lowered,
     raised,
 )
@@ -50,17 +44,9 @@ from evomeans.estimators.validation import (
     check_samples,
     check_warm_start,
 )
-from evomeans.search import (
-    DEEP,
-    PAPER,
-    History,
-    Individual,
-    SearchResult,
-    StopReason,
-    Strategy,
-    solve,
-)
+from evomeans.search import DEEP, PAPER, History, Individual, SearchResult, StopReason, Strategy
 from evomeans.search.crossover import MATCHING, merging_crossover
+from evomeans.search.genetic import solve
 from evomeans.search.levels import level_sizes
 from evomeans.search.plan import needed_abilities
 from evomeans.search.stopping import DeferredInterrupt
@@ -122,10 +108,9 @@ class BaseSearch(CentersMixin, BaseEstimator):  # type: ignore[misc]
     checkpoint : path-like, default=None
         A file in which the search keeps its state: every half minute, at its end, and when it is
         interrupted. If the file exists, :meth:`fit` continues from it, and ends with the same bits
-        as if it had never stopped. A search that had already ended returns at once, unless
-        ``max_offspring``, ``max_time``, ``target_inertia`` or, with "paper", ``n_iter_no_change``
-        now allow more. A file of other samples or other parameters is refused with a
-        :class:`~evomeans.CheckpointError`.
+        as if it had never stopped. A search that had already ended returns at once, unless its
+        limits now allow more. A file of other samples or other parameters is refused with a
+        :class:`~evomeans.CheckpointError`; docs/guide/checkpoints.md says what may change.
 
     observers : callable or list of callables, default=None
         Each is called with the :class:`~evomeans.OffspringRecord` of every solution made. One that
@@ -133,11 +118,11 @@ class BaseSearch(CentersMixin, BaseEstimator):  # type: ignore[misc]
 
     verbose : int, default=0
         1 prints a line now and then, 2 one for each improvement as well, 3 one for each
-        offspring. The last line says how the fit ended.
+        record. The last line says how the fit ended.
     """
 
     strategy: str | Strategy = "deep"
-    max_offspring: int = DEFAULT_MAX_OFFSPRING
+    max_offspring: int = 5000
     n_iter_no_change: int | None = None
     max_time: float | None = None
     n_jobs: int | None = None
@@ -147,6 +132,8 @@ class BaseSearch(CentersMixin, BaseEstimator):  # type: ignore[misc]
     verbose: int = 0
 
     stop_reason_: StopReason = field(init=False)
+    # How many calls are between ``fit`` and its caller.
+    _extra_frames: ClassVar[int] = 0
 
     def _check_data(self, X: Any, sample_weight: Any) -> tuple[Any, Any, Features]:
         """Return the samples of a fit, their weights, and what their columns are called."""
@@ -158,20 +145,16 @@ class BaseSearch(CentersMixin, BaseEstimator):  # type: ignore[misc]
         if self.verbose:
             print(f"[{type(self).__name__}] {text}", flush=True)
 
-    def _warn(self, said: Sequence[tuple[str, type[Warning]]], n_frames: int = 0) -> None:
-        """Issue warnings in the name of the caller of the public method, three calls before.
+    def _warn(self, text: str, category: type[Warning]) -> None:
+        """Warn in the name of the caller of the public method, three calls before."""
+        warnings.warn(text, category, stacklevel=5 + self._extra_frames)
 
-        There are ``n_frames`` more calls in between.
-        """
-        for text, category in said:
-            warnings.warn(text, category, stacklevel=5 + n_frames)
-
-    def _interrupted(self, done: str) -> tuple[str, type[Warning]]:
+    def _interrupted(self, done: str) -> str:
         """Say what is kept of a fit that was interrupted, and how to continue it, if it can be."""
         text = f"fit was interrupted{done}"
         if self.checkpoint is not None:
             text += f" To go on, fit again with checkpoint={os.fspath(self.checkpoint)!r}."
-        return text, RuntimeWarning
+        return text
 
 
 @dataclass(eq=False, repr=False)
@@ -185,9 +168,8 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
 
     max_population : int, default=20
         Solutions with which a population begins, and the size beyond which it is cut down (Π_max).
-        Larger populations explore more but converge more slowly. With "deep", there are at most 5
-        founders on the CPU where clusters are very noisy or a founder takes long, whatever this is;
-        docs/background/how-it-works.md explains it.
+        Larger populations explore more but converge more slowly. With "deep", a population may
+        begin with 5; docs/background/how-it-works.md explains when.
 
     target_inertia : float, default=None
         Stop as soon as a solution is at least this good.
@@ -219,10 +201,9 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
 
     certainty_ : float
         Estimated probability that no clustering within reach of the search is better by more than
-        0.01 %, computed from how many independent starts found the best one, how late it was
-        found, and how long the search has continued since. It is 1 if the clustering is proven to
-        be optimal, also by :meth:`certify`, and not a number with strategy "paper". It was measured
-        for plain k-means; docs/guide/how-sure.md says how often it was right.
+        0.01 %. It is 1 if the clustering is proven to be optimal, also by :meth:`certify`, and not
+        a number with strategy "paper". docs/guide/how-sure.md says how it is computed, and how
+        often it was right for plain k-means.
 
     levels_ : tuple of int
         Number of rows, followed by the sizes of the subsamples with which populations began, if
@@ -265,11 +246,9 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
     missing_operators_: tuple[str, ...] = field(init=False)
     history_: History = field(init=False)
     population_: tuple[Individual, ...] = field(init=False)
-    # Fitted attributes that model files hold besides these, without underscores.
+    # Fitted numbers that model files hold besides these, without underscores.
     _fitted_numbers: ClassVar[tuple[str, ...]] = ()
-    _fitted_arrays: ClassVar[tuple[str, ...]] = ()
-    # Whether centres and distances are those of the space of the samples.
-    _is_euclidean: ClassVar[bool] = True
+    _extra_frames: ClassVar[int] = EXTRA_FRAMES
 
     @described_like(FittedCenters.fit)
     @with_callbacks
@@ -283,7 +262,7 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
             matrices become CSR and are never made dense. Tensors of PyTorch, on any device, are
             read like arrays; what is returned are NumPy arrays. What Dask holds stays with Dask.
             Models other than HGMeans take arrays only. SphericalHGMeans takes sparse matrices as
-            well, and KernelHGMeans a precomputed kernel of all pairs of samples.
+            well.
         """
         return self._fit(X, y, sample_weight)
 
@@ -322,10 +301,6 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
             del setting["n_iter_no_change"]
         return cls(n_clusters, **setting | parameters)
 
-    def _is_consistent(self) -> bool:
-        """Whether fitted attributes that were read from a file fit together."""
-        return bool(self.cluster_centers_.shape[1] == self.n_features_in_)
-
     def _pose(
         self, X: Any, sample_weight: FloatArray | None, parameters: Parameters, **constraints: Any
     ) -> Task:
@@ -343,13 +318,12 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
         if task.strategy is not None and parameters.settings.strategy == DEEP:
             settings = replace(parameters.settings, strategy=task.strategy)
             parameters = replace(parameters, settings=settings)
-        init = check_init(self.init, k, task.rows.shape[1])
+        given = init = check_init(self.init, k, X.shape[1])
         if self.warm_start and hasattr(self, "population_"):
-            check_warm_start(self.population_, k, task.rows.shape[1])
+            check_warm_start(self.population_, k, X.shape[1])
             given = [*(member.centers for member in self.population_), *init]
-        else:
-            given = init
         settings = lowered(parameters.settings, task.constant)
+        n_solutions = settings.most_solutions(len(given))
         rng = generator_from(parameters.random_source)
         # All but the compilation of kernels counts as time of the search.
         began += self._prepare(parameters, task)
@@ -359,7 +333,7 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
             DeferredInterrupt() as interrupt,
             closing(task.open_engine()) as engine,
             fit_task(
-                self, X, y, sample_weight, features, engine.frame, settings, len(given)
+                self, X, y, sample_weight, {**features, "_frame": engine.frame}, n_solutions
             ) as watching,
         ):
             early = EarlyAnswer(engine, task.settle, task.weights)
@@ -370,12 +344,14 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
             else:
                 # First: others are to see the state from which the search continues.
                 kept = self._checkpoints(engine, task, parameters, init)
+                starts = [encode_centers(engine.frame, centers) for centers in given]
                 result = solve(
                     engine,
                     k,
                     settings,
                     rng,
-                    initial=encode_starts(engine.frame, given),
+                    # Those that are too far away begin at the rim of the frame.
+                    initial=list(np.clip(starts, -FARTHEST_CENTER, FARTHEST_CENTER)),
                     observers=(*kept, *parameters.observers, *watching),
                     interrupt=interrupt,
                     spent=time.perf_counter() - began,
@@ -395,21 +371,16 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
     def _prepare(self, parameters: Parameters, task: Task) -> float:
         """Compile what the fit needs; return how many seconds that took."""
         began = time.perf_counter()
+        k, settings, n_rows = parameters.n_clusters, parameters.settings, task.rows.shape[0]
         is_search = task.solve is None
-        levels: tuple[int, ...] = ()
-        if is_search:
-            levels = level_sizes(parameters.settings, task.rows.shape[0], parameters.n_clusters)
-        prepare_strategy(
-            parameters.settings.strategy if is_search else None,
-            # Samples are searched on the CPU.
-            "cpu" if levels else task.engine,
-            task.rows,
-            (parameters.n_clusters,),
-        )
+        levels = level_sizes(settings, n_rows, k) if is_search else ()
+        # Samples are searched on the CPU.
+        engine = "cpu" if levels else task.engine
+        prepare_strategy(settings.strategy if is_search else None, engine, task.rows, (k,))
         if task.kernel_calls is not None:
             prepare_calls(task.kernel_calls())
         if levels:
-            self._say(levels_text((task.rows.shape[0], *levels)))
+            self._say(levels_text((n_rows, *levels)))
         return time.perf_counter() - began
 
     def _checkpoints(
@@ -420,13 +391,9 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
             return []
         k, settings = parameters.n_clusters, parameters.settings
         problem = describe_problem(engine, task.rows, task.weights, k, settings, init)
-        kept = Checkpoint(
-            parameters.checkpoint,
-            {**problem, **task.identity},
-            seed=parameters.seed,
-            check_labels=task.check_labels,
-        )
-        return [kept]
+        problem = {**problem, **task.identity}
+        path, check_labels = parameters.checkpoint, task.check_labels
+        return [Checkpoint(path, problem, seed=parameters.seed, check_labels=check_labels)]
 
     def _keep(
         self, features: Features, frame: Frame, result: SearchResult, solution: FinalSolution
@@ -441,39 +408,41 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
         self.levels_ = result.levels
         self.history_ = result.history
         self.stop_reason_ = result.stop_reason
-        self.population_ = in_data_units(result.population, frame)
+        # Free of the engine: in data units, without handles and labels of its rows.
+        self.population_ = tuple(
+            replace(member, centers=frame.decode(member.centers), handle=None, labels=None)
+            for member in result.population
+        )
 
     def _report(self, result: SearchResult, solution: FinalSolution) -> None:
         """Say what the user should know about how the fit ended."""
         self._say(_how_it_ended(result, solution.inertia))
-        said: list[tuple[str, type[Warning]]] = []
         if result.is_unfinished:
             is_late = result.stop_reason is StopReason.MAX_TIME
             cause = f"max_time={self.max_time} was up" if is_late else "fit was interrupted"
-            text = (
+            self._warn(
                 f"{cause} before the first run of K-means on all samples had ended. The centres "
-                "are where it had come to, and not the means of their clusters. Give it more time."
+                "are where it had come to, and not the means of their clusters. Give it more time.",
+                ConvergenceWarning,
             )
-            said.append((text, ConvergenceWarning))
         elif result.stop_reason is StopReason.MAX_TIME and not (
             result.n_offspring or result.n_on_samples
         ):
-            text = (
+            self._warn(
                 f"max_time={self.max_time} was up before the first offspring. The answer is the "
                 f"best of {counted(len(result.history), 'run')} of K-means, with swaps where these "
-                "were made; the genetic search has not begun. Give it more time for a better one."
+                "were made; the genetic search has not begun. Give it more time for a better one.",
+                ConvergenceWarning,
             )
-            said.append((text, ConvergenceWarning))
         if result.stop_reason is StopReason.INTERRUPTED:
             done = f" after {result.n_offspring} offspring; the best solution so far is kept."
-            said.append(self._interrupted(done))
+            self._warn(self._interrupted(done), RuntimeWarning)
         if solution.n_distinct < self.n_clusters:
-            text = (
+            self._warn(
                 f"Number of distinct clusters ({solution.n_distinct}) found smaller than "
-                f"n_clusters ({self.n_clusters}). Possibly due to duplicate points in X."
+                f"n_clusters ({self.n_clusters}). Possibly due to duplicate points in X.",
+                ConvergenceWarning,
             )
-            said.append((text, ConvergenceWarning))
-        self._warn(said, EXTRA_FRAMES)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to a file that :func:`evomeans.load` reads.
@@ -501,38 +470,6 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
         array([0, 1], dtype=int32)
         """
         write_model(path, self)
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class Model(SearchingEstimator):
-    """A model other than plain k-means, with the search of HGMeans."""
-
-    # Its objective is not the inertia that KMeans minimises, or not over all clusterings.
-    _is_plain_kmeans: ClassVar[bool] = False
-    _takes_sparse: ClassVar[bool] = False
-    _predicts_closest: ClassVar[bool] = False
-    # Of HGMeans, these are parameters.
-    engine = "auto"
-    subsample = None
-
-    def _refuse(self, X: Any) -> None:
-        """Refuse samples that only others can hold: those in Dask, and most often sparse ones."""
-        name = type(self).__name__
-        if is_dask(X):
-            raise ValueError(
-                f"{name} cannot hold a Dask collection, only HGMeans can. Pass X.compute() if it "
-                "fits into memory."
-            )
-        if is_sparse(X) and not self._takes_sparse:
-            raise ValueError(
-                f"{name} takes dense X only, got a sparse matrix. Pass X.toarray() if it fits into "
-                "memory."
-            )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self._takes_sparse
-        return tags
 
 
 def prepare_strategy(

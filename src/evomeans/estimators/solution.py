@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines import Engine, Order, create_engine, is_dask
-from evomeans.engines.frame import FARTHEST_CENTER, Frame, check_resolution, is_sparse, reaching
+from evomeans.engines.frame import Frame, check_resolution, is_sparse, reaching
 from evomeans.engines.reference import ReferenceEngine
 from evomeans.engines.rules import total_weights
 from evomeans.estimators.parameters import Surroundings
@@ -123,20 +123,6 @@ def encode_centers(frame: Frame, centers: NDArray[Any]) -> FloatArray:
     return frame.encode(centers.astype(np.float64))
 
 
-def encode_starts(frame: Frame, solutions: Iterable[NDArray[Any]]) -> list[FloatArray]:
-    """Bring solutions to start from into a frame; centres that are too far away stop at its rim."""
-    rim = FARTHEST_CENTER
-    return [np.clip(encode_centers(frame, centers), -rim, rim) for centers in solutions]
-
-
-def in_data_units(population: Iterable[Individual], frame: Frame) -> tuple[Individual, ...]:
-    """Free individuals of their engine: centres in data units, no handles, no labels of rows."""
-    return tuple(
-        replace(member, centers=frame.decode(member.centers), handle=None, labels=None)
-        for member in population
-    )
-
-
 def frame_for_new_samples(X: Any, fitted: Frame, centers: NDArray[Any]) -> Frame:
     """Return the frame in which samples ``X`` are compared with the fitted centres.
 
@@ -239,19 +225,14 @@ class Task:
     constant: float = 0.0
 
 
-def is_line(engine: str, X: Any) -> bool:
-    """Whether the samples have one feature, so that all is computed exactly."""
-    return engine == "auto" and X.shape[1] == 1 and not is_dask(X)
-
-
 def plain_task(
     rows: Any,
     weights: FloatArray | None,
     n_clusters: int,
     parameters: Surroundings,
-    is_line: bool = False,
 ) -> Task:
-    """Return the task of plain k-means; one feature (``is_line``) is solved exactly."""
+    """Return the task of plain k-means; with the engine "auto", one feature is solved exactly."""
+    is_line = parameters.engine == "auto" and rows.shape[1] == 1 and not is_dask(rows)
 
     def solve(engine: Engine) -> SearchResult:
         from evomeans.exact import cluster_line

@@ -1,7 +1,6 @@
 """Which samples, weights and initial centres users may pass; ``parameters.py`` checks the rest.
 
-The rules for errors are the same. The values in Dask collections are checked by the engine that
-reads them.
+The values in Dask collections are checked by the engine that reads them.
 """
 
 from __future__ import annotations
@@ -10,11 +9,9 @@ import copy
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.validation import validate_data
 
@@ -41,18 +38,10 @@ def exceeds_memory(X: Any) -> bool:
     return free is not None and bytes_of_samples(n_samples, n_features, X.dtype.itemsize) > free
 
 
-# From this many values on, threads look at them.
-VALUES_FOR_THREADS = 2**24
-
-
-@dataclass(frozen=True)
-class Features:
-    """The number and the names of columns, which scikit-learn wants remembered."""
-
-    # Number of columns.
-    count: int
-    # Their names, if they have any and all are strings.
-    names: NDArray[Any] | None
+# The fitted attributes about columns that scikit-learn wants remembered: their number, and their
+# names if all are strings.
+FEATURES = ("n_features_in_", "feature_names_in_")
+Features = dict[str, Any]
 
 
 # Samples and weights
@@ -63,7 +52,12 @@ def check_samples(estimator: Any, X: Any) -> tuple[Any, Features]:
     # validate_data writes to the estimator, which must stay as it was if anything is wrong.
     probe = copy.copy(estimator)
     X = _validated(probe, X, reset=True)
-    return X, Features(probe.n_features_in_, getattr(probe, "feature_names_in_", None))
+    return X, features_of(probe)
+
+
+def features_of(estimator: Any) -> Features:
+    """Return what an estimator knows of its columns, by the names of its attributes."""
+    return {name: getattr(estimator, name) for name in FEATURES if hasattr(estimator, name)}
 
 
 def check_new_samples(estimator: Any, X: Any) -> Any:
@@ -88,31 +82,29 @@ def _validated(estimator: Any, X: Any, *, reset: bool) -> Any:
 
 def _in_memory(estimator: Any, X: Any, *, reset: bool) -> Any:
     with _naming("X"):
-        X = as_csr(X) if is_sparse(X) else from_torch(X)
-        is_large = reset and isinstance(X, np.ndarray) and X.size >= VALUES_FOR_THREADS
         # In C order, since sums over samples round differently in another one.
         X = validate_data(
             estimator,
-            X,
+            as_csr(X) if is_sparse(X) else from_torch(X),
             reset=reset,
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
             order="C",
-            # The extremes tell it of many values.
-            ensure_all_finite=not is_large,
+            # The extremes tell it of the samples of a fit.
+            ensure_all_finite=not reset,
         )
         # The sizes of new samples are checked when they are brought into the frame of the fit.
         if reset:
-            _check_values(estimator, X, check_thread_count(estimator.n_jobs) if is_large else 1)
+            _check_values(estimator, X)
     return _canonical_csr(X) if is_sparse(X) else X
 
 
-def _check_values(estimator: Any, X: Any, n_jobs: int) -> None:
+def _check_values(estimator: Any, X: Any) -> None:
     """Refuse values that are not finite, or too large, in one pass by several threads."""
     values = (X.data if is_sparse(X) else X).reshape(-1)
     if not len(values):
         return
-    low, high = map(float, extremes(values, n_jobs))
+    low, high = map(float, extremes(values, check_thread_count(estimator.n_jobs)))
     if not math.isfinite(high - low):
         assert_all_finite(X, estimator_name=type(estimator).__name__, input_name="X")
         # It says nothing if scikit-learn is to assume that all values are finite.
@@ -263,26 +255,22 @@ def check_lazy_samples(estimator: Any, X: Any, *, reset: bool) -> Any:
     """
     from evomeans.engines.dask import blocks
 
-    blocks.import_dask_array()
+    da = blocks.import_dask_array()
     meta = getattr(X, "_meta", None)
     if hasattr(meta, "columns"):
         validate_data(estimator, meta, reset=reset, skip_check_array=True)
         X = blocks.frame_to_array(X)
     else:
-        _check_array(X)
+        _check_lazy_array(X, da, meta)
         validate_data(estimator, np.empty((0, X.shape[1])), reset=reset, skip_check_array=True)
         X = blocks.as_dask_array(X)
         X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
     return blocks.counted(X) if reset else X
 
 
-def _check_array(X: Any) -> None:
-    from evomeans.engines.dask import blocks
-
-    da = blocks.import_dask_array()
+def _check_lazy_array(X: Any, da: Any, meta: Any) -> None:
     if is_dask(X) and not isinstance(X, da.Array):
         raise TypeError(f"X must be a Dask array or a Dask dataframe, got a {type(X).__name__}.")
-    meta = getattr(X, "_meta", None)
     if isinstance(X, da.Array) and type(meta) not in (np.ndarray, np.memmap):
         raise ValueError(
             f"X must be a Dask array with chunks that are NumPy arrays, got {type(meta).__name__}. "

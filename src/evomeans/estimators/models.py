@@ -1,4 +1,4 @@
-"""TrimmedHGMeans: k-means that leaves the farthest samples out."""
+"""Models other than plain k-means: what they share, directions, and outliers that are left out."""
 
 from __future__ import annotations
 
@@ -9,13 +9,125 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from evomeans.engines import Engine
+from evomeans.engines import Engine, is_dask
+from evomeans.engines.frame import is_sparse
 from evomeans.estimators.parameters import Parameters, shown
-from evomeans.estimators.searching import Model
-from evomeans.estimators.solution import FinalSolution, Task, encode_centers, lexicographic
+from evomeans.estimators.searching import SearchingEstimator
+from evomeans.estimators.solution import (
+    FinalSolution,
+    Task,
+    canonical_solution,
+    encode_centers,
+    lexicographic,
+)
+from evomeans.estimators.validation import Features
 from evomeans.search import Individual
 from evomeans.search.settings import MODELS
 from evomeans.typing import FloatArray
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Model(SearchingEstimator):
+    """A model other than plain k-means, with the search of HGMeans."""
+
+    # Its objective is not the inertia that KMeans minimises, or not over all clusterings.
+    _is_plain_kmeans: ClassVar[bool] = False
+    _takes_sparse: ClassVar[bool] = False
+    _predicts_closest: ClassVar[bool] = False
+    # Of HGMeans, these are parameters.
+    engine = "auto"
+    subsample = None
+
+    def _check_data(self, X: Any, sample_weight: Any) -> tuple[Any, Any, Features]:
+        X, sample_weight, features = super()._check_data(X, sample_weight)
+        self._refuse(X)
+        return X, sample_weight, features
+
+    def _refuse(self, X: Any) -> None:
+        """Refuse samples that only others can hold: those in Dask, and most often sparse ones."""
+        name = type(self).__name__
+        if is_dask(X):
+            raise ValueError(
+                f"{name} cannot hold a Dask collection, only HGMeans can. Pass X.compute() if it "
+                "fits into memory."
+            )
+        if is_sparse(X) and not self._takes_sparse:
+            raise ValueError(
+                f"{name} takes dense X only, got a sparse matrix. Pass X.toarray() if it fits into "
+                "memory."
+            )
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SphericalHGMeans(Model):
+    """Spherical k-means: clusters by cosine similarity, with the search of HGMeans.
+
+    Samples count by their direction alone. Centres have length one, and the objective is the sum of
+    the cosine distances, 1 − cos, of the samples to the centres of their clusters [1]_. This is not
+    k-means on normalised samples, whose centres are shorter than one.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        The centres, of length one, in lexicographic order.
+
+    labels_ : ndarray of shape (n_samples,), dtype int32
+        The centre with the largest cosine for each sample; always equal to ``predict(X)``. Samples
+        of zeros have no direction: they cost 1 anywhere, and get label 0.
+
+    inertia_ : float
+        Sum of the cosine distances of the samples to their centres, times their weights.
+
+    References
+    ----------
+    .. [1] Dhillon, I. S. and Modha, D. S. (2001). "Concept decompositions for large sparse text
+       data using clustering". Machine Learning 42, 143-175.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evomeans import SphericalHGMeans
+    >>> X = np.array([[1.0, 0.1], [5.0, 0.0], [0.0, 2.0], [0.2, 9.0]])
+    >>> model = SphericalHGMeans(2, random_state=0).fit(X)
+    >>> model.labels_
+    array([1, 1, 0, 0], dtype=int32)
+    >>> model.predict([[100.0, 3.0]])
+    array([1], dtype=int32)
+    """
+
+    _is_euclidean: ClassVar[bool] = False
+    _takes_sparse: ClassVar[bool] = True
+
+    def _pose(
+        self, X: Any, sample_weight: FloatArray | None, parameters: Parameters, **constraints: Any
+    ) -> Task:
+        from evomeans.engines.spherical import SphericalEngine, kernel_calls_for
+
+        def settle(engine: Engine, best: Individual, is_final: bool) -> FinalSolution:
+            return canonical_solution(engine, best.centers, X.dtype, is_final=is_final)
+
+        return Task(
+            partial(SphericalEngine, X, sample_weight, n_jobs=parameters.n_threads),
+            settle,
+            X,
+            sample_weight,
+            kernel_calls=partial(kernel_calls_for, X, parameters.n_clusters),
+            strategy=MODELS,
+            identity={"model": "spherical"},
+        )
+
+    def _checked(self, X: Any) -> Any:
+        X = super()._checked(X)
+        self._refuse(X)
+        return X
+
+    def _fitted_engine(
+        self, X: Any, sample_weight: FloatArray | None = None
+    ) -> tuple[Engine, FloatArray]:
+        """Return an engine that holds new samples, and the fitted centres."""
+        from evomeans.engines.spherical import SphericalEngine
+
+        return SphericalEngine(X, sample_weight), encode_centers(self._frame, self.cluster_centers_)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -80,17 +192,12 @@ class TrimmedHGMeans(Model):
     def _pose(
         self, X: Any, sample_weight: FloatArray | None, parameters: Parameters, **constraints: Any
     ) -> Task:
-        self._refuse(X)
         trimmed = check_outliers(self.n_outliers, X.shape[0], sample_weight, parameters.n_clusters)
         from evomeans.engines.trimmed import TrimmedEngine, kernel_calls
 
-        def settle(engine: Engine, best: Individual, is_final: bool) -> FinalSolution:
-            assert isinstance(engine, TrimmedEngine)
-            return settled(engine, best.centers, X.dtype)
-
         return Task(
             partial(TrimmedEngine, X, sample_weight, trimmed, n_jobs=parameters.n_threads),
-            settle,
+            partial(settled, X.dtype),
             X,
             sample_weight,
             kernel_calls=kernel_calls,
@@ -132,9 +239,9 @@ def check_outliers(
     return trimmed
 
 
-def settled(engine: Any, centers: FloatArray, dtype: Any) -> FinalSolution:
+def settled(dtype: Any, engine: Any, best: Individual, is_final: bool) -> FinalSolution:
     """Round and order the centres; label the samples by them, and trim once more."""
-    rounded = lexicographic(engine.frame.decode(centers).astype(dtype))
+    rounded = lexicographic(engine.frame.decode(best.centers).astype(dtype))
     found = engine.trim(encode_centers(engine.frame, rounded))
     labels = found.labels_with_outliers(engine.weights)
     sizes = np.bincount(found.labels, found.kept, len(rounded))

@@ -1,4 +1,4 @@
-"""Models other than plain k-means give the same bits whatever the number of threads."""
+"""Models other than plain k-means do not depend on threads, and come back from their files."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy.sparse import csr_array
 
-from evomeans import ConstrainedHGMeans, KernelHGMeans, SphericalHGMeans, TrimmedHGMeans
+import evomeans
+from evomeans import ConstrainedHGMeans, ModelFileError, SphericalHGMeans, TrimmedHGMeans
 from evomeans.engines import spherical
+from tests.fuzz.tampering import rewrite
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(240, 5)) + 2.0 * RNG.integers(0, 3, size=(240, 1))
@@ -26,8 +28,10 @@ MODELS = {
     "cosine": (SphericalHGMeans(6), X, {}),
     "cosine of sparse rows": (SphericalHGMeans(6), csr_array(np.maximum(X, 0.0)), {}),
     "cosine of large data": (SphericalHGMeans(6), X, {}),
-    "kernel": (KernelHGMeans(6), X, {}),
 }
+
+
+TINY = {"min_population": 2, "max_population": 3, "max_offspring": 2, "random_state": 0}
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -45,3 +49,34 @@ def test_threads_change_no_bit_of_a_model(kind, monkeypatch) -> None:
     assert len(fits[0][0]) > 20
     assert fits[0][:2] == fits[1][:2]
     assert_array_equal(fits[0][2], fits[1][2])
+
+
+@pytest.mark.parametrize(
+    ("model", "links"),
+    [
+        (SphericalHGMeans(3, **TINY), {}),
+        (TrimmedHGMeans(3, **TINY), {}),
+        (
+            ConstrainedHGMeans(3, size_max=[90, 80, 80], penalty=0.5, **TINY),
+            {"cannot_link": [(0, 1)]},
+        ),
+    ],
+)
+def test_a_model_file_keeps_everything(tmp_path, model, links):
+    """Parameters, labels with those of outliers, the population and what only this model has."""
+    model.fit(X, **links).save(tmp_path / "model")
+    loaded = evomeans.load(tmp_path / "model")
+    assert type(loaded) is type(model)
+    assert loaded.get_params() == model.get_params()
+    assert_array_equal(loaded.labels_, model.labels_)
+    assert_array_equal(loaded.predict(X), model.predict(X))
+    assert len(loaded.population_) == len(model.population_)
+    for name in model._fitted_numbers:
+        assert_array_equal(getattr(loaded, f"{name}_"), getattr(model, f"{name}_"))
+
+
+def test_centres_of_other_features_than_those_of_the_fit_are_refused(tmp_path):
+    SphericalHGMeans(3, **TINY).fit(X).save(tmp_path / "model")
+    rewrite(tmp_path / "model", {"n_features_in": 4})
+    with pytest.raises(ModelFileError, match="its arrays do not fit together"):
+        evomeans.load(tmp_path / "model")
