@@ -246,7 +246,7 @@ class TrimmedEngine(ModelEngine):
     def descend(self, centers: FloatArray, single_moves: bool, goal: float = math.inf) -> Descent:
         """Alternate assignment, trimming, means, single moves and exchanges until none improves."""
         (n, d), k = self.items.points.shape, len(centers)
-        work = MoveMemory.allocate(n, k, d)
+        work = MoveMemory.allocate(n, k, d, self.stop)
         limits = np.zeros(k, np.int64), np.full(k, n)
         means = np.array(centers, dtype=np.float64)
         best, best_means = np.inf, means
@@ -275,10 +275,8 @@ class TrimmedEngine(ModelEngine):
     def _move(self, items: Items, clusters: Clustering, work: MoveMemory) -> None:
         """Move single samples until none can be; then exchange some with those left out."""
         for _ in range(MOST_ROUNDS):
-            blocks = self.blocks(len(clusters.means))
-            if not sum(
-                move_items(items, clusters, work, block.start, block.stop) for block in blocks
-            ):
+            self.check_abandoned()
+            if not move_items(items, clusters, work):
                 break
             # What is added up move by move drifts by rounding.
             centre(items, clusters, work)
