@@ -105,8 +105,8 @@ def test_the_digest_covers_every_module_that_a_kernel_imports(tmp_path, monkeypa
     monkeypatch.setattr(cache, "PACKAGE", tmp_path)
 
     def digest() -> str:
-        for function in (cache.source_digest, cache._source, cache._imported):
-            function.cache_clear()
+        cache.source_digest.cache_clear()
+        cache._scanned.cache_clear()
         return source_digest(tmp_path / "kernel.py")
 
     before = digest()
@@ -136,11 +136,11 @@ def test_the_digest_covers_another_package_and_what_it_takes_from_this_one(
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     monkeypatch.setattr(cache, "PACKAGE", tmp_path / "ours")
-    cache._imported.cache_clear()
+    cache._scanned.cache_clear()
     pending, seen = [tmp_path / "other/folder/kernel.py"], set()
     while pending:
         seen.add(pending[-1].relative_to(tmp_path).as_posix())
-        pending += cache._imported(pending.pop())
+        pending += cache._scanned(pending.pop())[1]
     assert seen == {"other/folder/kernel.py", "other/beside.py", "ours/near.py", "ours/far.py"}
 
 

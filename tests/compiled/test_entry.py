@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import pytest
 
 from evomeans.compiled import check
 from evomeans.compiled.check import Inner, Outer, sample
-from evomeans.compiled.jit import address_of, entry, jit
+from evomeans.compiled.jit import address_of, jit
 
-add_up = jit(check.add_up)
+add_up: Any = jit(check.add_up)
 
 
 @pytest.mark.parametrize("negative", [False, True])
@@ -18,7 +19,7 @@ def test_all_kinds_of_fields_arrive(negative) -> None:
     """Arrays with strides, numbers of four and eight bytes, and bundles in bundles."""
     expected, given = sample(), sample()
     add_up(expected, 0.5, 3, negative)
-    enter = entry(add_up, given, 0.0, 0, False)
+    enter = add_up.entry(given, 0.0, 0, False)
     enter(address_of(given), 0.5, 3, negative)
     assert given.result.tolist() == expected.result.tolist()
     assert given.result[1] == 12.0
@@ -34,7 +35,7 @@ def test_a_kernel_may_be_for_entries_only() -> None:
     given.result[0] = 2.0
     with pytest.raises(TypeError, match="by its address only"):
         triple(given)
-    entry(triple, given)(address_of(given))
+    triple.entry(given)(address_of(given))  # type: ignore[attr-defined]
     assert given.result[0] == 6.0
 
 
@@ -46,7 +47,7 @@ def test_a_bundle_stays_where_it_is_and_a_copy_lies_elsewhere() -> None:
     assert address_of(other) != address_of(one)
     assert address_of(one._replace(factor=2.0)) != address_of(one)
     assert type(other) is Outer
-    enter = entry(add_up, one, 0.0, 0, False)
+    enter = add_up.entry(one, 0.0, 0, False)
     enter(address_of(other), 1.0, 1, False)
     assert one.result[1] == 0.0
     assert other.result[1] == 12.0

@@ -31,7 +31,6 @@ from typing import IO, Any
 import llvmlite
 import numba
 
-from evomeans.compiled.bundle import described
 from evomeans.compiled.numba_private import packed, processor_of, unpacked
 
 PACKAGE = Path(__file__).parents[1]
@@ -44,7 +43,8 @@ N_BYTES = 32
 class SharedCache:
     """What Numba asks for machine code before it compiles a kernel.
 
-    It is looked for in the ``folders``; nothing is read or written unless it ``is_kept``.
+    It is looked for in the ``folders``. Nothing is read or written unless it ``is_kept``, nor with
+    ``EVOMEANS_CACHE=0`` in the environment.
     """
 
     def __init__(self, kernel: Callable[..., Any], is_kept: bool = True) -> None:
@@ -52,7 +52,8 @@ class SharedCache:
         # Windows does not want the brackets of <locals> in names of files.
         self._name = re.sub("[<>]", "", f"{kernel.__module__}.{kernel.__qualname__}")
         # What a closure holds is part of the machine code, and in no source file.
-        self._is_kept = is_kept and kernel.__closure__ is None
+        is_wanted = is_kept and os.environ.get("EVOMEANS_CACHE", "1") != "0"
+        self._is_kept = is_wanted and kernel.__closure__ is None
         source = Path(self._code.co_filename)
         self.folders: tuple[Path, ...] = folders_for(source) if self._is_kept else ()
 
@@ -135,7 +136,7 @@ class SharedCache:
     def _file_name(self, sig: Any, target_context: Any) -> str:
         """Return the name of the file for types of arguments, on this processor and Python."""
         processor = processor_of(target_context)
-        known = repr((described(sig), processor, sys.implementation.cache_tag))
+        known = repr((sig, processor, sys.implementation.cache_tag))
         return f"{self._name}-{hashlib.sha256(known.encode()).hexdigest()[:20]}{SUFFIX}"
 
     def _read(self, name: str) -> bytes | None:
@@ -185,13 +186,10 @@ def is_writable(folder: Path) -> bool:
 
 
 def read_entry(file: Path, stamp: bytes) -> bytes | None:
-    """Return what a file holds for a stamp; None if there is no such file, or it is damaged."""
+    """Return what a file holds for a stamp; None if it cannot be read, or is damaged."""
     try:
         content = file.read_bytes()
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
-        return None
-    except OSError as error:
-        warn_once(f"Compiled kernels in {file.parent} cannot be read: {error.strerror}.")
+    except OSError:
         return None
     found, checksum = content[:N_BYTES], content[N_BYTES : 2 * N_BYTES]
     payload = content[2 * N_BYTES :]
@@ -228,34 +226,29 @@ def warn_once(text: str) -> None:
 @cache
 def source_digest(file: Path) -> str:
     """Return the SHA-256 of a source file and of all modules of its and our package it imports."""
-    pending, seen = [file], {file}
+    pending, digests = [file], {}
     while pending:
-        for module in _imported(pending.pop()) - seen:
-            seen.add(module)
-            pending.append(module)
-    total = hashlib.sha256()
-    for digest in sorted(hashlib.sha256(_source(module)).digest() for module in seen):
-        total.update(digest)
-    return total.hexdigest()
+        module = pending.pop()
+        if module not in digests:
+            digests[module], imported = _scanned(module)
+            pending += imported
+    return hashlib.sha256(b"".join(sorted(digests.values()))).hexdigest()
 
 
 @cache
-def _source(file: Path) -> bytes:
-    return file.read_bytes()
+def _scanned(file: Path) -> tuple[bytes, frozenset[Path]]:
+    """Return the SHA-256 of a module, and the files of its and our package that it imports.
 
-
-@cache
-def _imported(file: Path) -> frozenset[Path]:
-    """Files of packages that a module imports; of a subpackage all that lie in its folder."""
+    Of a subpackage, these are all that lie in its folder.
+    """
+    source, own = file.read_bytes(), _package_of(file)
     found: set[Path] = set()
-    own = _package_of(file)
     packages = {own.name: own, "evomeans": PACKAGE}
-    for package, name in IMPORTS.findall(_source(file).decode("utf-8")):
-        if package not in packages:
-            continue
-        module = packages[package].joinpath(*name.split("."))
-        found.update(module.glob("*.py") if module.is_dir() else [module.with_suffix(".py")])
-    return frozenset(found)
+    for package, name in IMPORTS.findall(source.decode("utf-8")):
+        if package in packages:
+            module = packages[package].joinpath(*name.split("."))
+            found.update(module.glob("*.py") if module.is_dir() else [module.with_suffix(".py")])
+    return hashlib.sha256(source).digest(), frozenset(found)
 
 
 def _package_of(file: Path) -> Path:

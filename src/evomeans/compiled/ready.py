@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any, NamedTuple
@@ -30,7 +31,6 @@ SLOWER = 2.5
 OWN_GROUP: int = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0) | getattr(
     subprocess, "CREATE_NO_WINDOW", 0
 )
-_announced = False
 
 
 class Call(NamedTuple):
@@ -47,16 +47,6 @@ class Job(NamedTuple):
     kernel: Any
     types: tuple[Any, ...]
     seconds: float
-
-    def __reduce__(self) -> Any:
-        # Kernels are found by their names.
-        module, name = self.kernel.py_func.__module__, self.kernel.py_func.__name__
-        return _job, (module, name, self.types, self.seconds)
-
-
-def _job(module: str, name: str, types: tuple[Any, ...], seconds: float) -> Job:
-    __import__(module)
-    return Job(getattr(sys.modules[module], name), types, seconds)
 
 
 def missing_jobs(calls: Sequence[Call]) -> list[Job]:
@@ -142,15 +132,12 @@ def count_cores() -> int:
 
 
 def announce(seconds: float) -> None:
-    """Say once that compilation takes a while."""
-    global _announced
-    if not _announced:
-        _announced = True
-        if is_trusted():
-            message = "evomeans is compiling for this machine, once: %.0f to %.0f s"
-            LOG.warning(message, seconds, SLOWER * seconds)
-        else:
-            LOG.warning("evomeans is compiling the plain way, which takes minutes")
+    """Say that compilation takes a while."""
+    if is_trusted():
+        message = "evomeans is compiling for this machine, once: %.0f to %.0f s"
+        LOG.warning(message, seconds, SLOWER * seconds)
+    else:
+        LOG.warning("evomeans is compiling the plain way, which takes minutes")
 
 
 def can_help(jobs: Sequence[Job]) -> bool:
@@ -163,6 +150,9 @@ def can_help(jobs: Sequence[Job]) -> bool:
 @contextmanager
 def helpers(jobs: Sequence[Job], count: int) -> Iterator[None]:
     """Run processes that do the same jobs; they end with the block at the latest."""
+    # Kernels are found by their names.
+    functions = ((job.kernel.py_func, job.types) for job in jobs)
+    names = [(one.__module__, one.__name__, types) for one, types in functions]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     # -P: what lies in the current folder must not be imported in place of modules. In a session of
     # its own, Ctrl-C does not reach a helper; this process ends it.
@@ -182,7 +172,7 @@ def helpers(jobs: Sequence[Job], count: int) -> Iterator[None]:
             assert process.stdin
             try:
                 with process.stdin:
-                    process.stdin.write(pickle.dumps(jobs))
+                    process.stdin.write(pickle.dumps(names))
             except OSError:
                 # It has ended already; Windows does not call that a broken pipe.
                 pass
@@ -195,8 +185,8 @@ def helpers(jobs: Sequence[Job], count: int) -> Iterator[None]:
 
 def help_another() -> None:
     """Do the jobs on standard input that no other process has claimed: what a helper does."""
-    for job in pickle.load(sys.stdin.buffer):
-        job.kernel.compile_unless_claimed(job.types)
+    for module, name, types in pickle.load(sys.stdin.buffer):
+        getattr(import_module(module), name).compile_unless_claimed(types)
 
 
 if __name__ == "__main__":

@@ -158,6 +158,7 @@ class ConstrainedEngine(ModelEngine):
 
     def _measure(self, centers: FloatArray) -> None:
         """Fill in what all items cost with the centres, for those of them that have moved."""
+        centers = np.ascontiguousarray(centers, np.float64)
         moved = np.flatnonzero((centers != self._measured).any(axis=1))
         # Nothing is measured before all is: another thread may end it.
         self._measured[moved] = np.nan
