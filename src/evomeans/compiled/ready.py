@@ -67,6 +67,8 @@ def ready(
     * ``done``: called with every job that is done.
     """
     jobs = missing_jobs(calls)
+    if not jobs:
+        return
     seconds = sum(job.seconds for job in jobs)
     takes_long = seconds > SECONDS_WORTH_A_WORD
     if n_processes is None:
@@ -75,11 +77,7 @@ def ready(
     if takes_long:
         announce(max(seconds / n_processes, jobs[0].seconds))
     with helpers(jobs, n_processes - 1):
-        steps = compiling(jobs, done)
-        if takes_long:
-            in_background(steps)
-        for _ in steps:
-            pass
+        in_background(compiling(jobs, done))
 
 
 def compiling(jobs: Sequence[Job], done: Callable[[Job], None]) -> Iterator[Job]:

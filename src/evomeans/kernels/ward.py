@@ -237,11 +237,12 @@ def unite_equal(centers: FloatArray, k: int, arrays: MergingArrays) -> int:
 
 @jit
 def cost(centers: FloatArray, i: int, j: int, weight: float, other: float) -> float:
-    """Return wᵢwⱼ/(wᵢ+wⱼ)·‖cᵢ−cⱼ‖², the cost of merging two clusters.
+    """Return wᵢwⱼ/(wᵢ+wⱼ)·‖cᵢ−cⱼ‖², the cost of merging two clusters, or MOST_COST.
 
     Written such that swapping i and j does not change a bit.
     """
-    return squared_difference(centers, i, centers, j) / (1.0 / weight + 1.0 / other)
+    value = squared_difference(centers, i, centers, j) / (1.0 / weight + 1.0 / other)
+    return min(value, MOST_COST)
 
 
 @jit
@@ -252,7 +253,7 @@ def merge_by_costs(centers: FloatArray, k: int, count: int, arrays: MergingArray
         costs[i, i] = FORBIDDEN
         for j in range(i):
             value = cost(centers, names[i], names[j], weights[i], weights[j])
-            costs[i, j] = costs[j, i] = min(value, MOST_COST)
+            costs[i, j] = costs[j, i] = value
     for i in range(count):
         find_nearest(i, count, arrays)
     for _ in range(count - k):
@@ -357,7 +358,7 @@ def list_near(count: int, arrays: MergingArrays) -> None:
             if arrays.stop[0] != 0:
                 return
             for j in range(begin, min(begin + CENTERS_IN_CACHE, i)):
-                value = min(cost(means, i, j, shares[i], shares[j]), MOST_COST)
+                value = cost(means, i, j, shares[i], shares[j])
                 insert(i, j, value, arrays)
                 insert(j, i, value, arrays)
     for i in range(count):
@@ -438,7 +439,7 @@ def look_again(i: int, count: int, n_merges: int, arrays: MergingArrays) -> None
         while j != NONE and arrays.lowest[j] >= FORBIDDEN:
             j = arrays.nearest[j]
         if j != NONE and j != i:
-            value = min(cost(means, i, j, shares[i], shares[j]), MOST_COST)
+            value = cost(means, i, j, shares[i], shares[j])
             if value < lowest:
                 lowest, nearest = value, j
     arrays.looked[i] = n_merges
@@ -446,7 +447,7 @@ def look_again(i: int, count: int, n_merges: int, arrays: MergingArrays) -> None
         clear(i, arrays)
         for j in range(count):
             if j != i and arrays.lowest[j] < FORBIDDEN:
-                insert(i, j, min(cost(means, i, j, shares[i], shares[j]), MOST_COST), arrays)
+                insert(i, j, cost(means, i, j, shares[i], shares[j]), arrays)
         lowest, nearest = arrays.near_costs[i, 0], near[0]
     arrays.lowest[i], arrays.nearest[i] = lowest, nearest
 
