@@ -25,11 +25,8 @@ from evomeans.compiled.jit import jit
 from evomeans.compiled.ready import Call, helpers, in_background, missing_jobs, ready
 
 SLOW = """
-import sys, time
-import numpy as np
 from evomeans.compiled.jit import jit
 from evomeans.compiled.ready import Call, ready
-import logging
 
 @jit
 def one(x):
@@ -43,19 +40,13 @@ def other(x):
 MAIN = """
 import kernels
 from kernels import *
-from evomeans.compiled import ready as module
 from numba.core import event
+from compilations import Compilations
 
-class Compiled(event.Listener):
-    names = []
-    def on_start(self, e):
-        self.names.append(e.data["dispatcher"].py_func.__name__)
-    def on_end(self, e):
-        pass
-
-event.register("numba:compile", Compiled())
+compiled = Compilations()
+event.register("numba:compile", compiled)
 ready([Call(one, (1.0,), 3.0), Call(other, (1.0,), 2.0)])
-print(one(1.0), other(1.0), sorted(Compiled.names), flush=True)
+print(one(1.0), other(1.0), sorted(compiled.names), flush=True)
 """
 
 
@@ -67,9 +58,13 @@ def scripts(tmp_path) -> Path:
 
 
 def start(script: Path, **environment: str) -> subprocess.Popen[str]:
+    folders = {
+        "NUMBA_CACHE_DIR": str(script.parent / "cache"),
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }
     return subprocess.Popen(
         [sys.executable, str(script)],
-        env={**os.environ, "NUMBA_CACHE_DIR": str(script.parent / "cache"), **environment},
+        env={**os.environ, **folders, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -104,6 +99,7 @@ def test_without_a_cache_one_process_does_it_all(scripts) -> None:
     output, errors = ended(start(scripts, EVOMEANS_CACHE="0"))
     assert output == "2.0 0.0 ['one', 'other']\n"
     assert errors.count("compiling") == 1
+    assert not (scripts.parent / "cache").exists()
 
 
 def test_without_a_folder_for_the_cache_one_sentence_says_so(scripts) -> None:
