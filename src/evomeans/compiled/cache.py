@@ -1,13 +1,10 @@
 """The disk cache of compiled kernels: shared by processes, keyed by what the sources say.
 
-Numba's own cache believes whatever lies in its files: one that is damaged makes every fit fail, or
-the process crash. It also looks at the modification time of a kernel's own file only. Here, every
-file carries a checksum, and its key is the content of the kernel's file and of every module of its
-package and of this one that it imports, since machine code also contains the kernels that a kernel
-calls. A copied, packed or freshly checked out package therefore stays warm.
-
-One file holds the machine code for one kernel, types of its arguments and kind of processor: the
-stamp of what it was compiled from, a checksum, and what Numba pickles.
+A damaged file of Numba's own cache makes every fit fail, or the process crash. It also looks at the
+modification time of a kernel's own file only. Here, a file holds the stamp of all that it was
+compiled from, a checksum, and the machine code for one kernel, types of its arguments and kind of
+processor. The stamp has the content of the kernel's file and of every module of its package and of
+this one that it imports, since machine code also contains the kernels that a kernel calls.
 """
 
 from __future__ import annotations
@@ -122,13 +119,12 @@ class SharedCache:
     @contextlib.contextmanager
     def claimed(self, sig: Any, target_context: Any, timeout: float) -> Iterator[bool]:
         """Keep other processes from compiling the same; yield whether that worked."""
-        folder = self.folder
+        # Without a folder, or on a full disk, or one that cannot lock: two processes may do the
+        # same, no more.
+        is_held = timeout > 0.0
         with contextlib.ExitStack() as stack:
-            # Without a folder, or on a full disk, or one that cannot lock: two processes may do the
-            # same, no more.
-            is_held = timeout > 0.0
-            if folder is not None:
-                lock = folder / f"{self._file_name(sig, target_context)}.lock"
+            if self.folder is not None:
+                lock = self.folder / f"{self._file_name(sig, target_context)}.lock"
                 with contextlib.suppress(OSError):
                     is_held = stack.enter_context(exclusive(lock, timeout))
             yield is_held
@@ -259,7 +255,7 @@ def _package_of(file: Path) -> Path:
 
 @contextlib.contextmanager
 def exclusive(path: Path, timeout: float = math.inf) -> Iterator[bool]:
-    """Hold the lock file ``path``. The system releases it when a process ends, however it ends.
+    """Hold the lock file ``path``. The system releases it when it is closed, or the process ends.
 
     Yields whether it is held; false if another process still has it after ``timeout`` seconds.
     """
@@ -267,11 +263,7 @@ def exclusive(path: Path, timeout: float = math.inf) -> Iterator[bool]:
         last = time.monotonic() + timeout
         while not (is_held := _lock(file)) and time.monotonic() < last:
             time.sleep(0.02)
-        try:
-            yield is_held
-        finally:
-            if is_held:
-                _unlock(file)
+        yield is_held
 
 
 if os.name == "nt":
@@ -285,10 +277,6 @@ if os.name == "nt":
             return False
         return True
 
-    def _unlock(file: IO[bytes]) -> None:
-        file.seek(0)
-        msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)  # type: ignore[attr-defined]
-
 else:
     import fcntl
 
@@ -298,6 +286,3 @@ else:
         except BlockingIOError:
             return False
         return True
-
-    def _unlock(file: IO[bytes]) -> None:
-        fcntl.flock(file, fcntl.LOCK_UN)

@@ -36,15 +36,14 @@ try:
         ll,  # LLVM itself: reads the list of names that a cache file holds
     )
     from numba.core.compiler import (
-        CompilerBase,  # a compiler with passes of its own
+        Compiler,  # translates and optimises a function
         CompileResult,  # what compilation returns, and what a cache file holds
-        DefaultPassBuilder,  # the passes of a compiler
     )
     from numba.core.registry import CPUDispatcher  # what Python calls
 except ImportError as error:
     MISSING = str(error)
     # So that what follows can be defined, although nothing will use it.
-    JITCodeLibrary = CompilerBase = CPUDispatcher = object
+    JITCodeLibrary = Compiler = CPUDispatcher = object
 
 
 # ---- what we rely on -----------------------------------------------------------------------------
@@ -152,14 +151,10 @@ class Whole(JITCodeLibrary):  # type: ignore[misc]
                     self.add_linking_library(part)
 
 
-class WholeCompiler(CompilerBase):  # type: ignore[misc]
+class WholeCompiler(Compiler):  # type: ignore[misc]
     """Compiles a kernel that Python calls."""
 
     library_class: type[JITCodeLibrary] = Whole
-
-    def define_pipelines(self) -> list[Any]:
-        """Return the passes of Numba, without the ways back to interpreted code."""
-        return [DefaultPassBuilder.define_nopython_pipeline(self.state)]
 
     def compile_extra(self, function: Callable[..., Any]) -> Any:
         """Compile a function, into a library of our own."""

@@ -162,29 +162,15 @@ def merge(
       clusters that are left, and the first cluster that each consists of, in ascending order.
     * ``arrays``: the shares have been set.
     """
-    k = merged.shape[0]
+    (n, d), k, origin, places = centers.shape, merged.shape[0], arrays.origin, arrays.nearest
     count = unite_equal(centers, k, arrays)
-    if centers.shape[0] <= MOST_COSTS:
+    if n <= MOST_COSTS:
         merge_by_costs(centers, k, count, arrays)
     else:
         merge_by_lists(centers, k, count, arrays)
         if arrays.stop[0] != 0:
             return
-    write_merged(centers, weights, merged, totals, origins, arrays)
-
-
-@jit
-def write_merged(
-    centers: FloatArray,
-    weights: FloatArray,
-    merged: FloatArray,
-    totals: FloatArray,
-    origins: Indices,
-    arrays: MergingArrays,
-) -> None:
-    """Write down the clusters that are left; see :func:`merge`."""
-    origin, places = arrays.origin, arrays.nearest
-    n, k, d, count = centers.shape[0], merged.shape[0], centers.shape[1], 0
+    count = 0
     for i in range(n):
         # One that absorbed others may itself have been absorbed, by one with a lower index.
         first = origin[origin[i]]

@@ -98,7 +98,7 @@ class ConstrainedEngine(ModelEngine):
             is_bound |= groups.counts > 1
         self.free, bound = np.flatnonzero(~is_bound), np.flatnonzero(is_bound)
         self.bound = bound[np.argsort(-degrees[bound] - groups.counts[bound], kind="stable")]
-        self.differ = len({*zip(low.tolist(), high.tolist(), strict=True)}) > 1
+        self.differ = bool(np.ptp(low) or np.ptp(high))
         self.cliques, self.parts = self._components()
         self._allocate()
         self.feasible = self._some_placement()

@@ -138,40 +138,26 @@ def find_clustering(
             f"({_named(_first_samples(groups, bound[clique]))}), and there are only {k} clusters. "
             "Raise n_clusters, or leave out some of their pairs."
         )
-    costs = _breaking_symmetry(len(bound), k, clique, low, high)
+    costs = np.zeros((len(bound), k))
+    if np.ptp(low) == np.ptp(high) == 0:
+        # Clusters can be exchanged, and a proof should not try all orders of them.
+        costs[clique] = 1.0
+        costs[clique, range(len(clique))] = 0.0
     labels = place_exactly(costs, local, counts, n_free, low, high)
     if labels is None:
         raise _error_for(groups, bound, local, low, high)
     return labels
 
 
-def _breaking_symmetry(
-    n_bound: int, k: int, clique: list[int], low: Integers, high: Integers
-) -> Any:
-    """Return costs that give items of a clique clusters of their own.
-
-    Clusters with equal limits can be exchanged, and a proof should not try all orders of them.
-    """
-    costs = np.zeros((n_bound, k))
-    if len({*zip(low.tolist(), high.tolist(), strict=True)}) == 1:
-        for place, item in enumerate(clique):
-            costs[item] = 1.0
-            costs[item, place] = 0.0
-    return costs
-
-
 def _error_for(
     groups: Groups, bound: Integers, pairs: Integers, low: Integers, high: Integers
 ) -> InfeasibleError:
     k, counts = len(low), groups.counts[bound]
-    parts = group_samples(len(bound), pairs)
+    parts, any_size = group_samples(len(bound), pairs), np.full(k, len(groups.of_sample))
     for part in range(int(parts.max(initial=-1)) + 1):
         items = np.flatnonzero(parts == part)
-        own, unlimited = pairs_among(items, pairs, len(bound)), np.full(k, len(groups.of_sample))
-        if (
-            place_exactly(np.zeros((len(items), k)), own, counts[items], 0, 0 * low, unlimited)
-            is None
-        ):
+        costs, own = np.zeros((len(items), k)), pairs_among(items, pairs, len(bound))
+        if place_exactly(costs, own, counts[items], 0, 0 * low, any_size) is None:
             return InfeasibleError(
                 f"{k} clusters are too few for the cannot_link pairs among {len(items)} samples "
                 f"({_named(_first_samples(groups, bound[items]))}). Raise n_clusters, or leave "
