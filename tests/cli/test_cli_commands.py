@@ -284,7 +284,8 @@ def test_warmup_compiles_what_is_missing_and_shows_progress(evomeans, monkeypatc
     from evomeans.kernels.vectors import smallest_size
 
     call = ready.Call(smallest_size, (np.zeros(1, np.int16),), 0.1)
-    monkeypatch.setattr(smallest_size, "_cache", SharedCache(smallest_size.py_func, is_kept=False))
+    monkeypatch.setenv("EVOMEANS_CACHE", "0")
+    monkeypatch.setattr(smallest_size, "_cache", SharedCache(smallest_size.py_func))
     monkeypatch.setattr("evomeans.cli.info.needed_calls", lambda: [call])
     first = evomeans("warmup", "--jobs", "1")
     assert first.code == 0

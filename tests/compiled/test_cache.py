@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numba
 import pytest
@@ -32,13 +33,14 @@ print(double(21.0))
 """
 
 
-def start(script: Path, **environment: str) -> subprocess.Popen[str]:
+def start(script: Path, *words: str, preexec_fn: Any = None, **environment: str) -> Any:
     others = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
     return subprocess.Popen(
-        [sys.executable, str(script)],
+        [sys.executable, str(script), *words],
         env={**others, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        preexec_fn=preexec_fn,
         text=True,
     )
 
@@ -295,7 +297,6 @@ def test_a_filled_cache_that_is_read_only_is_used(tmp_path) -> None:
         "print(double({'float': 21.0, 'int': 21}[sys.argv[1]]), seen.names)\n"
     )
     environment = {
-        **os.environ,
         "NUMBA_CACHE_DIR": str(kernels),
         "HOME": str(tmp_path),
         "XDG_CACHE_HOME": str(tmp_path),
@@ -304,15 +305,9 @@ def test_a_filled_cache_that_is_read_only_is_used(tmp_path) -> None:
     }
 
     def answer(kind: str, begin: Callable[[], object] | None = None) -> tuple[str, str]:
-        done = subprocess.run(
-            [sys.executable, str(script), kind],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            preexec_fn=begin,
-        )
-        return done.stdout.strip(), done.stderr
+        process = start(script, kind, preexec_fn=begin, **environment)
+        output, errors = process.communicate(timeout=120)
+        return output.strip(), errors
 
     assert answer("float") == ("42.0 ['double']", "")
     folders = [folder for folder in tmp_path.rglob("*") if folder.is_dir()]

@@ -40,7 +40,8 @@ def test_a_kernel_that_a_kernel_calls_is_not_emitted(monkeypatch) -> None:
 
     Other kernels are inlined, and so is one that is small unless ``inline=False``.
     """
-    monkeypatch.setattr(total, "_cache", SharedCache(total.py_func, is_kept=False))
+    monkeypatch.setenv("EVOMEANS_CACHE", "0")
+    monkeypatch.setattr(total, "_cache", SharedCache(total.py_func))
     assert total(np.array([1.0, 2.0])) == 1.0 + 2.0 + 4.0 + 3.0 + 3.0
     for kernel in (square, shift):
         assert not kernel.overloads

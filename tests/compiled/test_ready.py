@@ -144,35 +144,32 @@ def test_jobs_are_what_is_missing_longest_first() -> None:
     assert [job.kernel.py_func.__name__ for job in missing_jobs(calls)] == ["slowest", "quickest"]
 
 
-def test_a_helper_that_is_killed_blocks_nobody(monkeypatch, tmp_path) -> None:
+@pytest.fixture
+def started(monkeypatch) -> list[Any]:
+    """Return a list of the processes that are started."""
+    begin, processes = subprocess.Popen, []
+
+    def remembered(*arguments: Any, **named: Any) -> Any:
+        processes.append(begin(*arguments, **named))
+        return processes[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", remembered)
+    return processes
+
+
+def test_a_helper_that_is_killed_blocks_nobody(monkeypatch, started) -> None:
     """What it had claimed is compiled here."""
-    monkeypatch.setattr(module, "SECONDS_WORTH_A_WORD", 0.0)
     for kernel in (slowest, quickest):
         # Also if an earlier run of the tests has left them in the cache.
         monkeypatch.setattr(kernel._cache, "holds", lambda *_: False)
     calls = [Call(slowest, (np.int8(1),), 1.0), Call(quickest, (np.int8(1),), 1.0)]
-    started: list[Any] = []
-    begin = subprocess.Popen
-
-    def killed_at_once(*arguments: Any, **named: Any) -> Any:
-        process: Any = begin(*arguments, **named)
-        process.kill()
-        started.append(process)
-        return process
-
-    monkeypatch.setattr(subprocess, "Popen", killed_at_once)
-    ready(calls, n_processes=2)
+    ready(calls, n_processes=2, done=lambda _: started[0].kill())
     assert len(started) == 1
     assert not missing_jobs(calls)
 
 
-def test_helpers_end_with_the_block(monkeypatch) -> None:
+def test_helpers_end_with_the_block(started) -> None:
     """Also if it ends by Ctrl-C."""
-    started: list[Any] = []
-    begin = subprocess.Popen
-    monkeypatch.setattr(
-        subprocess, "Popen", lambda *a, **k: started.append(begin(*a, **k)) or started[-1]
-    )
     jobs = missing_jobs([Call(slowest, (np.uint16(1),), 1.0)])
     with pytest.raises(KeyboardInterrupt), helpers(jobs, 2):
         raise KeyboardInterrupt

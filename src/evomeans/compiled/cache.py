@@ -40,16 +40,15 @@ N_BYTES = 32
 class SharedCache:
     """What Numba asks for machine code before it compiles a kernel.
 
-    It is looked for in the ``folders``. Nothing is read or written unless it ``is_kept``, nor with
-    ``EVOMEANS_CACHE=0`` in the environment.
+    It is looked for in the ``folders``: in none with ``EVOMEANS_CACHE=0`` in the environment.
     """
 
-    def __init__(self, kernel: Callable[..., Any], is_kept: bool = True) -> None:
+    def __init__(self, kernel: Callable[..., Any]) -> None:
         self._code = kernel.__code__
         # Windows does not want the brackets of <locals> in names of files.
         self._name = re.sub("[<>]", "", f"{kernel.__module__}.{kernel.__qualname__}")
         # What a closure holds is part of the machine code, and in no source file.
-        is_wanted = is_kept and os.environ.get("EVOMEANS_CACHE", "1") != "0"
+        is_wanted = os.environ.get("EVOMEANS_CACHE", "1") != "0"
         self._is_kept = is_wanted and kernel.__closure__ is None
         source = Path(self._code.co_filename)
         self.folders: tuple[Path, ...] = folders_for(source) if self._is_kept else ()
