@@ -229,9 +229,9 @@ def test_info(evomeans, monkeypatch):
 
 
 def test_info_says_what_a_first_fit_would_compile(evomeans, monkeypatch):
-    monkeypatch.setattr("evomeans.compiled.ready.missing_jobs", lambda needed: needed[:3])
+    monkeypatch.setattr("evomeans.compiled.ready.missing_calls", lambda needed: needed[:3])
     assert "evomeans warmup compiles the other 3" in evomeans("info").out
-    monkeypatch.setattr("evomeans.compiled.ready.missing_jobs", lambda needed: [])
+    monkeypatch.setattr("evomeans.compiled.ready.missing_calls", lambda needed: [])
     assert "are compiled\n" in evomeans("info").out
     monkeypatch.setenv("EVOMEANS_CACHE", "0")
     off = evomeans("info").out

@@ -22,7 +22,7 @@ from compilations import Compilations
 from evomeans import HGMeans
 from evomeans.compiled import ready as module
 from evomeans.compiled.jit import jit
-from evomeans.compiled.ready import Call, helpers, in_background, missing_jobs, ready
+from evomeans.compiled.ready import Call, helpers, in_background, missing_calls, ready
 
 SLOW = """
 from evomeans.compiled.jit import jit
@@ -134,14 +134,14 @@ def quickest(x: float) -> float:
     return 4.0 * x
 
 
-def test_jobs_are_what_is_missing_longest_first() -> None:
+def test_what_is_missing_comes_longest_first() -> None:
     quickest(np.float32(1.0))
     calls = [
         Call(quickest, (np.float32(1.0),), 5.0),
         Call(quickest, (np.int16(1),), 1.0),
         Call(slowest, (np.int16(1),), 2.0),
     ]
-    assert [job.kernel.py_func.__name__ for job in missing_jobs(calls)] == ["slowest", "quickest"]
+    assert [one.kernel.py_func.__name__ for one in missing_calls(calls)] == ["slowest", "quickest"]
 
 
 @pytest.fixture
@@ -165,13 +165,13 @@ def test_a_helper_that_is_killed_blocks_nobody(monkeypatch, started) -> None:
     calls = [Call(slowest, (np.int8(1),), 1.0), Call(quickest, (np.int8(1),), 1.0)]
     ready(calls, n_processes=2, done=lambda _: started[0].kill())
     assert len(started) == 1
-    assert not missing_jobs(calls)
+    assert not missing_calls(calls)
 
 
 def test_helpers_end_with_the_block(started) -> None:
     """Also if it ends by Ctrl-C."""
-    jobs = missing_jobs([Call(slowest, (np.uint16(1),), 1.0)])
-    with pytest.raises(KeyboardInterrupt), helpers(jobs, 2):
+    calls = missing_calls([Call(slowest, (np.uint16(1),), 1.0)])
+    with pytest.raises(KeyboardInterrupt), helpers(calls, 2):
         raise KeyboardInterrupt
     assert len(started) == 2
     assert all(process.returncode is not None for process in started)

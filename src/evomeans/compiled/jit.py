@@ -53,10 +53,6 @@ def jit(
       What a call from Python needs takes a tenth of the compilation, if there are many arrays.
     * ``choose``: takes the types of the arguments, and returns the function to compile for them
       instead.
-
-    Notes
-    -----
-    ``EVOMEANS_CACHE=0`` in the environment switches the disk cache off.
     """
     options = {
         "nogil": True,

@@ -113,13 +113,11 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
     def entry(self, *arguments: Any) -> Callable[..., None]:
         """Return what calls it with addresses of bundles and with numbers; it returns nothing.
 
-        Before Numba calls a kernel, it looks at the types and the contents of all arguments: some
-        fifty arrays for a refinement. That takes little time, but all threads have to wait for it,
-        because they share the interpreter. Here, nothing is checked: the bundles have to be those
-        for whose types the kernel was compiled. In place of a bundle that the kernel will not use,
-        a call may have 0. Like a call through Numba, a call lets other threads use the interpreter.
-
-        * ``*arguments``: of the types that calls will have.
+        Before Numba calls a kernel, it looks at the types and the contents of all arguments, while
+        other threads wait for the interpreter. Here, nothing is checked: ``arguments`` are of the
+        types that calls will have, and bundles have to be those for whose types the kernel was
+        compiled. In place of a bundle that the kernel will not use, a call may have 0. Like a call
+        through Numba, a call lets other threads use the interpreter.
         """
         pointer = ctypes.c_void_p
         kinds = [
