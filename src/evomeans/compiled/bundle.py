@@ -3,8 +3,7 @@
 Numba passes a named tuple field by field: 16 arrays are a hundred numbers, for every call of every
 function that takes them, and translating that took most of the time of compiling. A bundle is a
 named tuple that lies in memory, and kernels pass its address. A call through Numba writes it there,
-once for each call. A call through an :func:`~evomeans.compiled.jit.entry` finds it written
-(:func:`written_at`).
+once for each call. An entry of a kernel finds it written (:func:`written_at`).
 """
 
 from __future__ import annotations

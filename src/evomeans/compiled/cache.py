@@ -50,8 +50,11 @@ class SharedCache:
         # What a closure holds is part of the machine code, and in no source file.
         is_wanted = os.environ.get("EVOMEANS_CACHE", "1") != "0"
         self._is_kept = is_wanted and kernel.__closure__ is None
-        source = Path(self._code.co_filename)
-        self.folders: tuple[Path, ...] = folders_for(source) if self._is_kept else ()
+
+    @cached_property
+    def folders(self) -> tuple[Path, ...]:
+        """Where machine code is looked for; () if none is kept."""
+        return folders_for(Path(self._code.co_filename)) if self._is_kept else ()
 
     @property
     def folder(self) -> Path | None:

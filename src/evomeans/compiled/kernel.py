@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterable
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 from numba import types
@@ -51,15 +51,10 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
     ) -> None:
         own = {**options, **OWN_OPTIONS}
         super().__init__(function, targetoptions=own, pipeline_class=WholeCompiler)
-        # What Numba has set.
-        del self._cache
+        # Numba asks it.
+        self._cache = SharedCache(function)
         self._choose = choose
         self._parts: dict[Callable[..., Any], PartDispatcher] = {}
-
-    @cached_property
-    def _cache(self) -> SharedCache:
-        # Numba asks it. Made when it is needed: most kernels are only called by others.
-        return SharedCache(self.py_func)
 
     def part_for(self, kinds: tuple[Any, ...]) -> PartDispatcher:
         """Return the same function as other kernels see it, or the one for these types."""

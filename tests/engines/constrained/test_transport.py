@@ -97,7 +97,7 @@ def test_heaps_give_the_smallest_key_whatever_is_removed(keys, random):
         insert(heaps, 0, 0, node, float(key))
     left = set(range(len(keys)))
     while left:
-        assert heaps.key[heaps.root[0, 0]] == min(keys[node] for node in left)
+        assert heaps.least[0, 0] == min(keys[node] for node in left)
         node = random.choice(sorted(left))
         remove(heaps, 0, 0, node)
         left.remove(node)
