@@ -75,31 +75,6 @@ def test_a_copied_kernel_stays_warm_and_an_edited_one_does_not(tmp_path) -> None
     assert entries(copy.parent) != compiled
 
 
-@pytest.mark.slow
-def test_a_kernel_whose_argument_types_were_renamed_is_compiled_again(tmp_path) -> None:
-    """What the old machine code is for cannot be found any more."""
-    script, kernel = tmp_path / "script.py", tmp_path / "kernel.py"
-    script.write_text("from kernel import answer\nprint(answer())\n")
-    text = """
-from typing import NamedTuple
-from evomeans.compiled.jit import jit
-
-class Pair(NamedTuple):
-    first: float
-    second: float
-
-@jit
-def add(pair):
-    return pair.first + pair.second
-
-def answer():
-    return add(Pair(20.0, 22.0))
-"""
-    for name in ("Pair", "Couple"):
-        kernel.write_text(text.replace("Pair", name))
-        assert run(script) == "42.0"
-
-
 def test_the_digest_covers_every_module_that_a_kernel_imports(tmp_path, monkeypatch) -> None:
     """Of its own and of our package; directly, through another, or as part of a subpackage."""
     covered = {

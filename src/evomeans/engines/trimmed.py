@@ -220,7 +220,7 @@ class TrimmedEngine(ModelEngine):
 
     def trim(self, centers: FloatArray) -> Trimming:
         """Find the closest centres, and leave out the samples that are farthest from theirs."""
-        labels, nearest = closest_centers(self, self.items, centers)
+        labels, nearest = closest_centers(self, self.items.points, centers)
         # The first of equals goes first.
         order = np.argsort(-nearest, kind="stable")
         kept = self.weights.copy()
@@ -240,7 +240,7 @@ class TrimmedEngine(ModelEngine):
 
     def distances(self, centers: FloatArray) -> FloatArray:
         """Distances of all samples to all centres."""
-        squares = [found for _, found in measured_blocks(self, self.items, centers)]
+        squares = [found for _, found in measured_blocks(self, self.items.points, centers)]
         return np.ldexp(np.sqrt(np.concatenate(squares)), -self.frame.exponent)
 
     def descend(self, centers: FloatArray, single_moves: bool, goal: float = math.inf) -> Descent:

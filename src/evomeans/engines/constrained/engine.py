@@ -163,8 +163,8 @@ class ConstrainedEngine(ModelEngine):
         # Nothing is measured before all is: another thread may end it.
         self._measured[moved] = np.nan
         for block in self.blocks(len(centers)):
-            items = self.items._replace(points=self.points[block], weights=self.weights[block])
-            measure(items, self._costs[block], centers, moved, self.least_weight)
+            own = self.points[block], self.items.weights[block], self._costs[block]
+            measure(*own, centers, moved, self.least_weight)
         self._measured[moved] = centers[moved]
 
     def _penalty(self, labels: Integers) -> float:
@@ -298,7 +298,7 @@ class ConstrainedEngine(ModelEngine):
 
     def nearest(self, centers: FloatArray) -> FloatArray:
         """Squared distances to the closest centres."""
-        return closest_centers(self, self.items, centers)[1]
+        return closest_centers(self, self.points, centers)[1]
 
     def assign(self, centers: FloatArray) -> tuple[Labels, float]:
         """Place all items with centres where they are; return the objective too.
@@ -366,8 +366,7 @@ class ConstrainedEngine(ModelEngine):
 
     def _move(self, clusters: Clustering) -> bool:
         """Move single items and chains, then exchange items; return whether any did."""
-        moved = 0
-        for _ in range(MOST_ROUNDS):
+        for n_rounds in range(MOST_ROUNDS):
             now = int(move_items(self.items, clusters, self._work))
             self.check_abandoned()
             if not now and self.is_limited:
@@ -377,36 +376,33 @@ class ConstrainedEngine(ModelEngine):
                 now = int(exchange_items(self.items, clusters, *memory))
                 self.check_abandoned()
             if not now:
-                break
-            moved += now
+                return n_rounds > 0
             # What is added up move by move drifts by rounding.
             self._centre(clusters)
-        return moved > 0
+        return True
 
 
 def measured_blocks(
-    engine: ModelEngine, items: Items, centers: FloatArray
+    engine: ModelEngine, points: FloatArray, centers: FloatArray
 ) -> Iterator[tuple[slice, FloatArray]]:
-    """Yield some items at a time, and their squared distances to all centres without weights."""
-    k = len(centers)
-    centers, columns = np.ascontiguousarray(centers), np.arange(k)
-    ones = np.ones(len(items.points))
-    for block in engine.blocks(k):
-        some = items._replace(points=items.points[block], weights=ones[block])
-        squares = np.empty((len(some.points), k))
-        measure(some, squares, centers, columns, 0.0)
+    """Yield some samples at a time, and their squared distances to all centres."""
+    centers, columns = np.ascontiguousarray(centers), np.arange(len(centers))
+    for block in engine.blocks(len(centers)):
+        some = points[block]
+        squares = np.empty((len(some), len(centers)))
+        measure(some, np.ones(len(some)), squares, centers, columns, 0.0)
         yield block, squares
 
 
 def closest_centers(
-    engine: ModelEngine, items: Items, centers: FloatArray
+    engine: ModelEngine, points: FloatArray, centers: FloatArray
 ) -> tuple[Integers, FloatArray]:
-    """Return the closest centre of each item, and its squared distance, whatever the weights.
+    """Return the closest centre of each sample, and its squared distance.
 
     The distances to all centres are never held together: of many samples, memory has no room.
     """
-    labels, nearest = np.empty(len(items.points), np.int64), np.empty(len(items.points))
-    for block, squares in measured_blocks(engine, items, centers):
+    labels, nearest = np.empty(len(points), np.int64), np.empty(len(points))
+    for block, squares in measured_blocks(engine, points, centers):
         labels[block], nearest[block] = squares.argmin(axis=1), squares.min(axis=1)
     return labels, nearest
 
@@ -420,7 +416,7 @@ def kernel_calls() -> Sequence[Call]:
     work, candidates = MoveMemory.allocate(1, 1, 1, one), np.zeros((1, 1, CANDIDATES), np.int64)
     problem, flow = Problem(grid, one, one, one, one), Flow.allocate(Heaps.allocate(1, 1))
     return [
-        Call(measure, (items, grid, grid, one, 0.0), 0.4),
+        Call(measure, (grid, floats, grid, grid, one, 0.0), 0.4),
         Call(centre, (items, clusters, work), 0.4),
         Call(penalty, (items, one), 0.3),
         Call(move_items, (items, clusters, work), 1.0),

@@ -169,17 +169,22 @@ LONGEST_CHAIN = 256
 
 @jit(inline=False)
 def measure(
-    items: Items, costs: FloatArray, means: FloatArray, columns: Integers, least_weight: float
+    points: FloatArray,
+    weights: FloatArray,
+    costs: FloatArray,
+    means: FloatArray,
+    columns: Integers,
+    least_weight: float,
 ) -> None:
     """Fill in what every item costs in some clusters, its weight times the squared distance.
 
     Items without weight count a little, so that they go where they are closest.
     """
     for i in range(costs.shape[0]):
-        weight = max(items.weights[i], least_weight)
+        weight = max(weights[i], least_weight)
         for c in range(columns.shape[0]):
             j = columns[c]
-            costs[i, j] = weight * squared_difference(items.points, i, means, j)
+            costs[i, j] = weight * squared_difference(points, i, means, j)
 
 
 @jit(inline=False)
