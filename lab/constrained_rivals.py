@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import kmeans_plusplus
 
-from evomeans.engines.constrained.feasibility import Feasibility, place_exactly
+from evomeans.engines.constrained.feasibility import place_exactly
 from evomeans.engines.constrained.links import Groups, Links, contract, group_samples, neighbours
 from evomeans.engines.spherical import unit_rows
 from evomeans.typing import FloatArray
@@ -130,8 +130,8 @@ def exact_alternation(X: FloatArray, links: Links, k: int, seed: int) -> Iterato
             costs = groups.weights[:, None] * squares
             new = costs.argmin(axis=1)
             counts = groups.counts[bound]
-            verdict, found = place_exactly(costs[bound], place[pairs], counts, 0, *limits)
-            if verdict is not Feasibility.FOUND:
+            found = place_exactly(costs[bound], place[pairs], counts, 0, *limits)
+            if found is None:
                 break
             new[bound] = found
             if labels is not None and np.array_equal(new, labels):

@@ -30,7 +30,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from evomeans import HGMeans
-from evomeans.compiled import kernel as kernels
+from evomeans.compiled.kernel import Kernel
 from evomeans.search.history import History, OffspringRecord
 from lab.cores import SEED, SETUPS
 from lab.measure import Column, Table, parser_for
@@ -84,8 +84,8 @@ def watch_kernels() -> list[Any]:
 
     llvm.add_symbol("PyEval_SaveThread", release.address)
     llvm.add_symbol("PyEval_RestoreThread", hold.address)
-    address_entry = kernels.address_entry
-    kernels.address_entry = lambda *given: timed(address_entry(*given))
+    entry = Kernel.entry
+    Kernel.entry = lambda *given: timed(entry(*given))  # type: ignore[method-assign]
     return [release, hold]
 
 

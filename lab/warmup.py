@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from evomeans.cli.info import needed_calls
-from evomeans.compiled.ready import count_cores, missing_jobs, ready
+from evomeans.compiled.ready import count_cores, missing_calls, ready
 from lab.baselines.engines.prepare import kernel_calls_for
 from lab.measure import parser_for
 
@@ -26,7 +26,7 @@ def main(given: Sequence[str] | None = None) -> None:
         dense = np.ones((1, 1), dtype)
         for samples in (dense, csr_array(dense)):
             calls += kernel_calls_for(samples)
-    began, missing = time.perf_counter(), len(missing_jobs(calls))
+    began, missing = time.perf_counter(), len(missing_calls(calls))
     ready(calls, arguments.jobs)
     seconds = time.perf_counter() - began
     print(f"{missing} of {len(calls)} kernels compiled in {seconds:.1f} s")

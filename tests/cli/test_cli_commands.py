@@ -229,9 +229,9 @@ def test_info(evomeans, monkeypatch):
 
 
 def test_info_says_what_a_first_fit_would_compile(evomeans, monkeypatch):
-    monkeypatch.setattr("evomeans.compiled.ready.missing_jobs", lambda needed: needed[:3])
+    monkeypatch.setattr("evomeans.compiled.ready.missing_calls", lambda needed: needed[:3])
     assert "evomeans warmup compiles the other 3" in evomeans("info").out
-    monkeypatch.setattr("evomeans.compiled.ready.missing_jobs", lambda needed: [])
+    monkeypatch.setattr("evomeans.compiled.ready.missing_calls", lambda needed: [])
     assert "are compiled\n" in evomeans("info").out
     monkeypatch.setenv("EVOMEANS_CACHE", "0")
     off = evomeans("info").out
@@ -284,7 +284,8 @@ def test_warmup_compiles_what_is_missing_and_shows_progress(evomeans, monkeypatc
     from evomeans.kernels.vectors import smallest_size
 
     call = ready.Call(smallest_size, (np.zeros(1, np.int16),), 0.1)
-    monkeypatch.setattr(smallest_size, "_cache", SharedCache(smallest_size.py_func, is_kept=False))
+    monkeypatch.setenv("EVOMEANS_CACHE", "0")
+    monkeypatch.setattr(smallest_size, "_cache", SharedCache(smallest_size.py_func))
     monkeypatch.setattr("evomeans.cli.info.needed_calls", lambda: [call])
     first = evomeans("warmup", "--jobs", "1")
     assert first.code == 0

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numba
 import pytest
@@ -32,13 +33,23 @@ print(double(21.0))
 """
 
 
-def run(script: Path) -> str:
-    environment = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"}
-    done = subprocess.run(
-        [sys.executable, str(script)], env=environment, capture_output=True, text=True, timeout=120
+def start(script: Path, *words: str, preexec_fn: Any = None, **environment: str) -> Any:
+    others = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    return subprocess.Popen(
+        [sys.executable, str(script), *words],
+        env={**others, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=preexec_fn,
+        text=True,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+
+
+def run(script: Path) -> str:
+    process = start(script)
+    output, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    return output.strip()
 
 
 def entries(folder: Path) -> dict[str, bytes]:
@@ -64,84 +75,65 @@ def test_a_copied_kernel_stays_warm_and_an_edited_one_does_not(tmp_path) -> None
     assert entries(copy.parent) != compiled
 
 
-@pytest.mark.slow
-def test_a_kernel_whose_argument_types_were_renamed_is_compiled_again(tmp_path) -> None:
-    """What the old machine code is for cannot be found any more."""
-    script, kernel = tmp_path / "script.py", tmp_path / "kernel.py"
-    script.write_text("from kernel import answer\nprint(answer())\n")
-    text = """
-from typing import NamedTuple
-from evomeans.compiled.jit import jit
-
-class Pair(NamedTuple):
-    first: float
-    second: float
-
-@jit
-def add(pair):
-    return pair.first + pair.second
-
-def answer():
-    return add(Pair(20.0, 22.0))
-"""
-    for name in ("Pair", "Couple"):
-        kernel.write_text(text.replace("Pair", name))
-        assert run(script) == "42.0"
-
-
 def test_the_digest_covers_every_module_that_a_kernel_imports(tmp_path, monkeypatch) -> None:
-    """Directly, through another module, or as part of a subpackage; and no other module."""
-    sources = {
-        "kernel.py": "from evomeans.near import f\nfrom evomeans.folder import part\n",
-        "near.py": "import evomeans.far as far\n",
-        "far.py": "",
-        "folder/__init__.py": "",
-        "folder/part.py": "",
-        "unrelated.py": "",
+    """Of its own and of our package; directly, through another, or as part of a subpackage."""
+    covered = {
+        "other/folder/kernel.py": "from evomeans.near import f\nfrom other.beside import g\n",
+        "other/beside.py": "from evomeans.folder import part\nimport third.party\n",
+        "ours/near.py": "import evomeans.far as far\n",
+        "ours/far.py": "",
+        "ours/folder/__init__.py": "",
+        "ours/folder/part.py": "",
     }
-    for name, text in sources.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+    packages = ("other/__init__.py", "other/folder/__init__.py")
+    not_covered = dict.fromkeys([*packages, "other/x.py", "ours/x.py", "third/party.py"], "")
+    for name, text in (covered | not_covered).items():
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / name).write_text(text)
-    monkeypatch.setattr(cache, "PACKAGE", tmp_path)
+    monkeypatch.setattr(cache, "PACKAGE", tmp_path / "ours")
 
     def digest() -> str:
-        for function in (cache.source_digest, cache._source, cache._imported):
-            function.cache_clear()
-        return source_digest(tmp_path / "kernel.py")
+        cache.source_digest.cache_clear()
+        cache._scanned.cache_clear()
+        return source_digest(tmp_path / "other/folder/kernel.py")
 
     before = digest()
-    for name in sources:
-        (tmp_path / name).write_text(sources[name] + "# edited\n")
+    for name, text in (covered | not_covered).items():
+        (tmp_path / name).write_text(text + "# edited\n")
         after = digest()
-        assert (after != before) == (name != "unrelated.py"), name
+        assert (after != before) == (name in covered), name
         before = after
 
 
-def test_the_digest_covers_another_package_and_what_it_takes_from_this_one(
-    tmp_path, monkeypatch
-) -> None:
-    """Kernels outside the package are compiled anew if anything changes that they call."""
-    sources = {
-        "other/__init__.py": "",
-        "other/folder/__init__.py": "",
-        "other/folder/kernel.py": "from evomeans.near import f\nfrom other.beside import g\n",
-        "other/beside.py": "from evomeans.far import h\nimport third.party\n",
-        "other/unrelated.py": "",
-        "ours/near.py": "",
-        "ours/far.py": "",
-        "ours/unrelated.py": "",
-        "third/party.py": "",
-    }
-    for name, text in sources.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    monkeypatch.setattr(cache, "PACKAGE", tmp_path / "ours")
-    cache._imported.cache_clear()
-    pending, seen = [tmp_path / "other/folder/kernel.py"], set()
-    while pending:
-        seen.add(pending[-1].relative_to(tmp_path).as_posix())
-        pending += cache._imported(pending.pop())
-    assert seen == {"other/folder/kernel.py", "other/beside.py", "ours/near.py", "ours/far.py"}
+AT_ONCE = """
+import numpy as np
+from evomeans.compiled.jit import jit
+
+@jit
+def total(x):
+    s = 0.0
+    for i in range(x.shape[0]):
+        s += x[i]
+    return s
+
+for dtype in {}:
+    assert total(np.arange(5, dtype=dtype)) == 10.0, dtype
+"""
+
+
+@pytest.mark.slow
+def test_processes_that_compile_at_once_get_their_own_code(tmp_path) -> None:
+    """They fill one cache with three signatures in different orders, then use it."""
+    kinds, scripts = ["f4", "f8", "i8"], []
+    for turn in range(3):
+        scripts.append(tmp_path / str(turn) / "kernel.py")
+        scripts[turn].parent.mkdir()
+        scripts[turn].write_text(AT_ONCE.format(kinds[turn:] + kinds[:turn]))
+    for together in ([scripts[0], *scripts], scripts[:1]):
+        started = [start(one, NUMBA_CACHE_DIR=str(tmp_path / "cache")) for one in together]
+        for process in started:
+            assert process.communicate(timeout=120) == ("", "")
+    assert list((tmp_path / "cache").rglob("*.kernel"))
 
 
 def test_the_lock_lets_one_process_in_at_a_time(tmp_path) -> None:
@@ -280,7 +272,6 @@ def test_a_filled_cache_that_is_read_only_is_used(tmp_path) -> None:
         "print(double({'float': 21.0, 'int': 21}[sys.argv[1]]), seen.names)\n"
     )
     environment = {
-        **os.environ,
         "NUMBA_CACHE_DIR": str(kernels),
         "HOME": str(tmp_path),
         "XDG_CACHE_HOME": str(tmp_path),
@@ -289,15 +280,9 @@ def test_a_filled_cache_that_is_read_only_is_used(tmp_path) -> None:
     }
 
     def answer(kind: str, begin: Callable[[], object] | None = None) -> tuple[str, str]:
-        done = subprocess.run(
-            [sys.executable, str(script), kind],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            preexec_fn=begin,
-        )
-        return done.stdout.strip(), done.stderr
+        process = start(script, kind, preexec_fn=begin, **environment)
+        output, errors = process.communicate(timeout=120)
+        return output.strip(), errors
 
     assert answer("float") == ("42.0 ['double']", "")
     folders = [folder for folder in tmp_path.rglob("*") if folder.is_dir()]

@@ -8,10 +8,11 @@ import sys
 import numpy as np
 import pytest
 
-from evomeans.compiled import check, kernel
+from evomeans.compiled import check
 from evomeans.compiled.check import objection
-from evomeans.compiled.jit import REORDER, options_for
-from evomeans.compiled.plain import PlainEntry, PlainKernel, call_function
+from evomeans.compiled.jit import REORDER
+from evomeans.compiled.kernel import Kernel
+from evomeans.compiled.plain import PlainKernel, call_function
 from limits import time_limit
 
 FIT = """
@@ -52,7 +53,7 @@ def test_a_numba_without_a_name_is_not_trusted(monkeypatch) -> None:
 
 def test_another_layout_of_arrays_is_noticed_before_any_kernel_is_called(anew, monkeypatch) -> None:
     monkeypatch.setattr("evomeans.compiled.numba_private.ARRAY_OF_TWO", "{i8*}")
-    monkeypatch.setattr(kernel, "address_entry", None)
+    monkeypatch.setattr(Kernel, "entry", None)
     assert "instead of {i8*}" in str(objection())
 
 
@@ -60,11 +61,11 @@ def test_a_wrong_result_is_noticed(anew, monkeypatch) -> None:
     """Here, of the kernel that is entered by its address."""
 
     def wrong_entry(*given):
-        enter = address_entry(*given)
+        enter = entry(*given)
         return lambda first, _, *others: enter(first, 0.25, *others)
 
-    address_entry = kernel.address_entry
-    monkeypatch.setattr(kernel, "address_entry", wrong_entry)
+    entry = Kernel.entry
+    monkeypatch.setattr(Kernel, "entry", wrong_entry)
     assert "A kernel returned" in str(objection())
 
 
@@ -88,10 +89,8 @@ def backwards(values, scale):
     return result
 
 
-twice = PlainKernel(total, options_for(REORDER))
-some = PlainKernel(
-    total, options_for(), lambda values, scale: backwards if values.ndim == 1 else total
-)
+twice = PlainKernel(total, {"fastmath": set(REORDER)})
+some = PlainKernel(total, {}, lambda values, scale: backwards if values.ndim == 1 else total)
 
 
 def calls_both(values, result):
@@ -105,7 +104,7 @@ def calls_at(address, values, result):
 
 def test_plain_kernels_call_each_other_also_by_address() -> None:
     values, result = np.arange(5.0), np.zeros(2)
-    both, at = (PlainKernel(one, options_for()) for one in (calls_both, calls_at))
+    both, at = (PlainKernel(one, {}) for one in (calls_both, calls_at))
     both(values, result)
     assert result.tolist() == [20.0, 10.0]
     result[:] = 0.0
@@ -120,11 +119,11 @@ def test_a_variant_is_chosen_by_types() -> None:
 
 
 def test_plain_entries_take_bundles_and_zeros_for_unused_ones() -> None:
-    kernel = PlainKernel(check.add_up, options_for())
+    kernel = PlainKernel(check.add_up, {})
     expected, given = check.sample(), check.sample()
     check.add_up(expected, 0.5, 3, True)
     blank = check.sample()
-    enter = PlainEntry(kernel, blank, 0.0, 0, False)
+    enter = kernel.entry(blank, 0.0, 0, False)
     enter(given, 0.5, 3, True)
     np.testing.assert_allclose(given.result, expected.result, rtol=1e-6)
     enter(0, 0.5, 3, True)

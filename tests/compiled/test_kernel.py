@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import pickle
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from evomeans.compiled import check
 from evomeans.compiled.bundle import bundle
 from evomeans.compiled.cache import SharedCache
-from evomeans.compiled.jit import call_at, jit
-from evomeans.engines.cpu.layout import State
+from evomeans.compiled.check import Inner, Outer, sample
+from evomeans.compiled.jit import address_of, call_at, jit
 
 
 @jit
@@ -35,8 +36,12 @@ def total(values: NDArray[np.float64]) -> float:
 
 
 def test_a_kernel_that_a_kernel_calls_is_not_emitted(monkeypatch) -> None:
-    """Its library has no machine code, and it is translated once for all integers."""
-    monkeypatch.setattr(total, "_cache", SharedCache(total.py_func, is_kept=False))
+    """It has no machine code, is translated once for all integers, and stays a function if asked.
+
+    Other kernels are inlined, and so is one that is small unless ``inline=False``.
+    """
+    monkeypatch.setenv("EVOMEANS_CACHE", "0")
+    monkeypatch.setattr(total, "_cache", SharedCache(total.py_func))
     assert total(np.array([1.0, 2.0])) == 1.0 + 2.0 + 4.0 + 3.0 + 3.0
     for kernel in (square, shift):
         assert not kernel.overloads
@@ -44,6 +49,9 @@ def test_a_kernel_that_a_kernel_calls_is_not_emitted(monkeypatch) -> None:
         assert part.library._compiled_object is None
     (whole,) = total.overloads.values()
     assert whole.library._compiled_object is not None
+    names = " ".join(one.name for one in whole.library.get_defined_functions())
+    assert "shift" in names
+    assert "square" not in names
 
 
 by_size = jit(choose=lambda x: square if str(x) == "float64" else None)(lambda x: x)
@@ -59,93 +67,106 @@ class Plain(NamedTuple):
 
 
 @bundle
-class Inner(NamedTuple):
-    values: NDArray[np.float64]
-
-
-@bundle
-class Outer(NamedTuple):
+class Filled(NamedTuple):
     numbers: NDArray[np.int64]
     factor: float
     inner: Inner
 
 
 @jit(inline=False)
-def fill(outer: Outer, start: int) -> None:
-    for i in range(outer.numbers.shape[0]):
-        outer.numbers[i] = start + i
-        outer.inner.values[i] = outer.factor * outer.numbers[i]
+def fill(filled: Filled, start: int) -> None:
+    for i in range(filled.numbers.shape[0]):
+        filled.numbers[i] = start + i
+        filled.inner.values[i] = filled.factor * filled.numbers[i]
 
 
 @jit
-def fill_twice(outer: Outer, start: int) -> float:
-    fill(outer, start)
-    fill(outer, start + 1)
-    return outer.inner.values[1]
+def fill_twice(filled: Filled, start: int) -> float:
+    fill(filled, start)
+    fill(filled, start + 1)
+    return filled.inner.values[1]
 
 
-def test_kernels_read_and_write_the_arrays_of_a_bundle() -> None:
-    """Also of one within another."""
-    outer = Outer(np.zeros(3, np.int64), 0.5, Inner(np.zeros(3)))
-    assert fill_twice(outer, 10) == 6.0
-    assert outer.numbers.tolist() == [11, 12, 13]
-    assert outer.inner.values.tolist() == [5.5, 6.0, 6.5]
-
-
-def test_bundles_of_other_types_are_compiled_for() -> None:
-    """The type of a bundle has those of its fields."""
-    outer = Outer(np.zeros(2, np.int32), 1.0, Inner(np.zeros(2, np.float32)))
-    assert fill_twice(outer, 1) == 3.0
+@pytest.mark.parametrize(("integer", "floating"), [("i8", "f8"), ("i4", "f4")])
+def test_kernels_read_and_write_the_arrays_of_a_bundle(integer, floating) -> None:
+    """Also of one within another; the type of a bundle has those of its fields."""
+    filled = Filled(np.zeros(3, integer), 0.5, Inner(np.zeros(3, floating)))
+    assert fill_twice(filled, 10) == 6.0
+    assert filled.numbers.tolist() == [11, 12, 13]
+    assert filled.inner.values.tolist() == [5.5, 6.0, 6.5]
 
 
 def test_a_bundle_with_a_wrong_field_is_refused() -> None:
     """A type for which there is no code."""
     with pytest.raises(Exception, match="values"):
-        fill_twice(Outer(np.zeros(1, np.int64), 1.0, Plain(np.zeros(1))), 1)  # type: ignore[arg-type]
+        fill_twice(Filled(np.zeros(1, np.int64), 1.0, Plain(np.zeros(1))), 1)  # type: ignore[arg-type]
 
 
 @jit
-def run_at(address: int, outer: Outer, start: int) -> None:
+def run_at(address: int, filled: Filled, start: int) -> None:
     if address != 0:
-        call_at(address, outer, start)
+        call_at(address, filled, start)
 
 
 def test_a_kernel_can_be_called_by_its_address() -> None:
     """It is compiled on its own, and not at all if nobody asks for the address."""
-    outer = Outer(np.zeros(2, np.int64), 1.0, Inner(np.zeros(2)))
-    run_at(0, outer, 5)
-    assert outer.numbers.tolist() == [0, 0]
-    run_at(fill.address(outer, 5), outer, 5)
-    assert outer.numbers.tolist() == [5, 6]
+    filled = Filled(np.zeros(2, np.int64), 1.0, Inner(np.zeros(2)))
+    run_at(0, filled, 5)
+    assert filled.numbers.tolist() == [0, 0]
+    run_at(fill.address(filled, 5), filled, 5)
+    assert filled.numbers.tolist() == [5, 6]
 
 
-@jit(inline=False)
-def outside(x: float) -> float:
-    return x + 1.0
-
-
-@jit
-def inside(x: float) -> float:
-    return x + 2.0
-
-
-@jit
-def calls_both(x: float) -> float:
-    return outside(x) * inside(x)
-
-
-def test_only_kernels_that_are_not_to_be_inlined_remain_functions(monkeypatch) -> None:
-    """However small they are."""
-    monkeypatch.setattr(calls_both, "_cache", SharedCache(calls_both.py_func, is_kept=False))
-    assert calls_both(1.0) == 6.0
-    (whole,) = calls_both.overloads.values()
-    names = " ".join(one.name for one in whole.library.get_defined_functions())
-    assert "outside" in names
-    assert "inside" not in names
-
-
-def test_types_of_bundles_can_be_pickled_without_their_hash() -> None:
-    """It would be wrong in another process, and what the cache holds could not be found."""
-    kind = jit(lambda state: None).types_of([State.allocate(1, 1)])[0]
+def test_types_of_bundles_can_be_pickled() -> None:
+    """They are sent to the processes that help to compile."""
+    (kind,) = fill.types_of([sample()])
     assert pickle.loads(pickle.dumps(kind)) is kind
-    assert b"_hash" not in pickle.dumps(kind)
+
+
+# ---- called from Python by addresses -------------------------------------------------------------
+
+add_up: Any = jit(check.add_up)
+
+
+@pytest.mark.parametrize("negative", [False, True])
+def test_all_kinds_of_fields_arrive(negative) -> None:
+    """Arrays with strides, numbers of four and eight bytes, and bundles in bundles."""
+    expected, given = sample(), sample()
+    add_up(expected, 0.5, 3, negative)
+    enter = add_up.entry(given, 0.0, 0, False)
+    enter(address_of(given), 0.5, 3, negative)
+    assert given.result.tolist() == expected.result.tolist()
+    assert given.result[1] == 12.0
+
+
+@jit(by_address=True)
+def triple(tree: Outer) -> None:
+    tree.result[0] *= 3.0
+
+
+def test_a_kernel_may_be_for_entries_only() -> None:
+    given = sample()
+    given.result[0] = 2.0
+    with pytest.raises(TypeError, match="by its address only"):
+        triple(given)
+    triple.entry(given)(address_of(given))  # type: ignore[attr-defined]
+    assert given.result[0] == 6.0
+
+
+def test_a_bundle_stays_where_it_is_and_a_copy_lies_elsewhere() -> None:
+    one = sample()
+    assert address_of(one) > 0
+    other = pickle.loads(pickle.dumps(one))
+    assert address_of(one) == address_of(one)
+    assert address_of(other) != address_of(one)
+    assert address_of(one._replace(factor=2.0)) != address_of(one)
+    assert type(other) is Outer
+    enter = add_up.entry(one, 0.0, 0, False)
+    enter(address_of(other), 1.0, 1, False)
+    assert one.result[1] == 0.0
+    assert other.result[1] == 12.0
+
+
+def test_what_a_bundle_cannot_hold_is_refused() -> None:
+    with pytest.raises(TypeError, match="not <class 'str'>"):
+        address_of(Inner("values"))  # type: ignore[arg-type]

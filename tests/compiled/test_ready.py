@@ -22,14 +22,11 @@ from compilations import Compilations
 from evomeans import HGMeans
 from evomeans.compiled import ready as module
 from evomeans.compiled.jit import jit
-from evomeans.compiled.ready import Call, helpers, in_background, missing_jobs, ready
+from evomeans.compiled.ready import Call, helpers, in_background, missing_calls, ready
 
 SLOW = """
-import sys, time
-import numpy as np
 from evomeans.compiled.jit import jit
 from evomeans.compiled.ready import Call, ready
-import logging
 
 @jit
 def one(x):
@@ -43,19 +40,13 @@ def other(x):
 MAIN = """
 import kernels
 from kernels import *
-from evomeans.compiled import ready as module
 from numba.core import event
+from compilations import Compilations
 
-class Compiled(event.Listener):
-    names = []
-    def on_start(self, e):
-        self.names.append(e.data["dispatcher"].py_func.__name__)
-    def on_end(self, e):
-        pass
-
-event.register("numba:compile", Compiled())
+compiled = Compilations()
+event.register("numba:compile", compiled)
 ready([Call(one, (1.0,), 3.0), Call(other, (1.0,), 2.0)])
-print(one(1.0), other(1.0), sorted(Compiled.names), flush=True)
+print(one(1.0), other(1.0), sorted(compiled.names), flush=True)
 """
 
 
@@ -67,9 +58,13 @@ def scripts(tmp_path) -> Path:
 
 
 def start(script: Path, **environment: str) -> subprocess.Popen[str]:
+    folders = {
+        "NUMBA_CACHE_DIR": str(script.parent / "cache"),
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }
     return subprocess.Popen(
         [sys.executable, str(script)],
-        env={**os.environ, "NUMBA_CACHE_DIR": str(script.parent / "cache"), **environment},
+        env={**os.environ, **folders, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -104,6 +99,7 @@ def test_without_a_cache_one_process_does_it_all(scripts) -> None:
     output, errors = ended(start(scripts, EVOMEANS_CACHE="0"))
     assert output == "2.0 0.0 ['one', 'other']\n"
     assert errors.count("compiling") == 1
+    assert not (scripts.parent / "cache").exists()
 
 
 def test_without_a_folder_for_the_cache_one_sentence_says_so(scripts) -> None:
@@ -138,47 +134,44 @@ def quickest(x: float) -> float:
     return 4.0 * x
 
 
-def test_jobs_are_what_is_missing_longest_first() -> None:
+def test_what_is_missing_comes_longest_first() -> None:
     quickest(np.float32(1.0))
     calls = [
         Call(quickest, (np.float32(1.0),), 5.0),
         Call(quickest, (np.int16(1),), 1.0),
         Call(slowest, (np.int16(1),), 2.0),
     ]
-    assert [job.kernel.py_func.__name__ for job in missing_jobs(calls)] == ["slowest", "quickest"]
+    assert [one.kernel.py_func.__name__ for one in missing_calls(calls)] == ["slowest", "quickest"]
 
 
-def test_a_helper_that_is_killed_blocks_nobody(monkeypatch, tmp_path) -> None:
+@pytest.fixture
+def started(monkeypatch) -> list[Any]:
+    """Return a list of the processes that are started."""
+    begin, processes = subprocess.Popen, []
+
+    def remembered(*arguments: Any, **named: Any) -> Any:
+        processes.append(begin(*arguments, **named))
+        return processes[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", remembered)
+    return processes
+
+
+def test_a_helper_that_is_killed_blocks_nobody(monkeypatch, started) -> None:
     """What it had claimed is compiled here."""
-    monkeypatch.setattr(module, "SECONDS_WORTH_A_WORD", 0.0)
     for kernel in (slowest, quickest):
         # Also if an earlier run of the tests has left them in the cache.
         monkeypatch.setattr(kernel._cache, "holds", lambda *_: False)
     calls = [Call(slowest, (np.int8(1),), 1.0), Call(quickest, (np.int8(1),), 1.0)]
-    started: list[Any] = []
-    begin = subprocess.Popen
-
-    def killed_at_once(*arguments: Any, **named: Any) -> Any:
-        process: Any = begin(*arguments, **named)
-        process.kill()
-        started.append(process)
-        return process
-
-    monkeypatch.setattr(subprocess, "Popen", killed_at_once)
-    ready(calls, n_processes=2)
+    ready(calls, n_processes=2, done=lambda _: started[0].kill())
     assert len(started) == 1
-    assert not missing_jobs(calls)
+    assert not missing_calls(calls)
 
 
-def test_helpers_end_with_the_block(monkeypatch) -> None:
+def test_helpers_end_with_the_block(started) -> None:
     """Also if it ends by Ctrl-C."""
-    started: list[Any] = []
-    begin = subprocess.Popen
-    monkeypatch.setattr(
-        subprocess, "Popen", lambda *a, **k: started.append(begin(*a, **k)) or started[-1]
-    )
-    jobs = missing_jobs([Call(slowest, (np.uint16(1),), 1.0)])
-    with pytest.raises(KeyboardInterrupt), helpers(jobs, 2):
+    calls = missing_calls([Call(slowest, (np.uint16(1),), 1.0)])
+    with pytest.raises(KeyboardInterrupt), helpers(calls, 2):
         raise KeyboardInterrupt
     assert len(started) == 2
     assert all(process.returncode is not None for process in started)
@@ -234,8 +227,13 @@ def test_errors_of_the_compiler_are_raised() -> None:
         in_background(steps())
 
 
-@pytest.mark.parametrize("strategy", ["deep", "paper"])
-@pytest.mark.parametrize("kind", ["float64", "float32", "csr", "weights", "column", "momentum"])
+@pytest.mark.parametrize(
+    ("kind", "strategy"),
+    [
+        *((kind, "deep") for kind in ("float64", "float32", "csr", "weights", "column")),
+        *(("momentum", "deep"), ("momentum", "paper"), ("float64", "paper")),
+    ],
+)
 def test_a_fit_compiles_nothing_after_the_preparation(kind, strategy, monkeypatch) -> None:
     """So none of it counts as time of the search; and "paper" needs neither moves nor swaps."""
     n_samples = 6000 if kind == "momentum" else 60

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -118,28 +118,24 @@ def dask_cluster(_names: dict[str, Any]) -> Iterator[dict[str, str]]:
         yield {"tcp://scheduler-host:8786": cluster.scheduler_address, "/data/": "", **short}
 
 
-@contextlib.contextmanager
-def optional_packages(_names: dict[str, Any]) -> Iterator[None]:
-    """Skip pages about tables and reports where the packages for them are not installed."""
-    for package in ("jinja2", "pandas", "polars"):
-        pytest.importorskip(package)
-    yield
+def needing(*packages: str) -> Callable[[dict[str, Any]], Any]:
+    """Return a preparation that skips a page where packages are not installed."""
+
+    @contextlib.contextmanager
+    def prepare(_names: dict[str, Any]) -> Iterator[None]:
+        for package in packages:
+            pytest.importorskip(package)
+        yield
+
+    return prepare
 
 
-@contextlib.contextmanager
-def onnx_packages(_names: dict[str, Any]) -> Iterator[None]:
-    """Skip the page about ONNX where its packages are not installed."""
-    for package in ("skl2onnx", "onnxruntime"):
-        pytest.importorskip(package)
-    yield
-
-
-PREPARATIONS = {
-    "command-line.md": optional_packages,
+PREPARATIONS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "command-line.md": needing("jinja2", "pandas", "polars"),
     "dask-engine.md": dask_cluster,
     "large-data.md": many_rows,
-    "onnx.md": onnx_packages,
-    "plots-and-report.md": optional_packages,
+    "onnx.md": needing("skl2onnx", "onnxruntime"),
+    "plots-and-report.md": needing("jinja2", "pandas", "polars"),
 }
 
 

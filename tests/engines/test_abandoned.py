@@ -23,7 +23,7 @@ from evomeans.engines.cpu.samples import sparse_part, sparse_rows
 from evomeans.engines.cpu.seeding import Candidates, seed
 from evomeans.engines.cpu.threads import ABANDONED
 from evomeans.engines.cpu.workspace import Workspace
-from evomeans.engines.protocol import Abandoned
+from evomeans.engines.protocol import Abandoned, LocalSearch
 from evomeans.engines.sampling import WeightedDraw
 from evomeans.engines.spherical import SphericalEngine
 from evomeans.engines.trimmed import TrimmedEngine
@@ -258,6 +258,18 @@ def test_matrix_products_label_as_the_kernel_does(monkeypatch) -> None:
     assert value == pytest.approx(objective, rel=1e-12)
     again = SphericalEngine(rows, None).seed(np.linspace(0.0, 0.9, 20).reshape(10, 2))
     assert_allclose(again, seeds)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_twins_of_an_abandoned_engine_go_on(name) -> None:
+    """The search abandons one to place orders early, while workers refine."""
+    engine = MODELS[name]()
+    order = Order(engine.rows(np.arange(5)), local_search=LocalSearch(single_moves=True))
+    (expected,), twin = engine.refine([order]), engine.twin()
+    engine.abandon(True)
+    (found,) = twin.refine([order])
+    assert found.is_complete
+    assert_array_equal(found.centers, expected.centers)
 
 
 def test_an_abandoned_engine_keeps_the_limits_of_clusters() -> None:

@@ -43,16 +43,16 @@ def needed_calls() -> list[Any]:
 
 def compile_kernels(jobs: int, terminal: Terminal) -> int:
     """Compile what is not yet compiled for this machine."""
-    from evomeans.compiled.ready import count_cores, missing_jobs, ready
+    from evomeans.compiled.ready import count_cores, missing_calls, ready
 
     needed = needed_calls()
-    began, total, done = time.perf_counter(), len(missing_jobs(needed)), 0
+    began, total, done = time.perf_counter(), len(missing_calls(needed)), 0
 
-    def show(job: Any) -> None:
+    def show(call: Any) -> None:
         nonlocal done
         done += 1
         seconds = time.perf_counter() - began
-        terminal.note(f"{done:>3} of {total}  {seconds:5.1f} s  {job.kernel.py_func.__name__}")
+        terminal.note(f"{done:>3} of {total}  {seconds:5.1f} s  {call.kernel.py_func.__name__}")
 
     ready(needed, max(1, jobs if jobs > 0 else count_cores() + 1 + jobs), show)
     seconds = time.perf_counter() - began
@@ -127,7 +127,7 @@ def _engines() -> dict[str, str]:
 def _cache() -> dict[str, Any]:
     """Return where compiled kernels are kept, and how many of those that fits call are there."""
     from evomeans.compiled.cache import PACKAGE, SUFFIX, folders_for, is_writable
-    from evomeans.compiled.ready import missing_jobs
+    from evomeans.compiled.ready import missing_calls
 
     needed = needed_calls()
     possible = folders_for(PACKAGE / "__init__.py")
@@ -139,7 +139,7 @@ def _cache() -> dict[str, Any]:
         "folder": str(written or folders[0]) if folders else None,
         "folders": list(map(str, folders)),
         "needed": len(needed),
-        "ready": len(needed) - len(missing_jobs(needed)),
+        "ready": len(needed) - len(missing_calls(needed)),
         "bytes": sum(file.stat().st_size for file in files),
         "switched_off": os.environ.get("EVOMEANS_CACHE", "1") == "0",
     }

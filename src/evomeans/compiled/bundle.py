@@ -3,8 +3,7 @@
 Numba passes a named tuple field by field: 16 arrays are a hundred numbers, for every call of every
 function that takes them, and translating that took most of the time of compiling. A bundle is a
 named tuple that lies in memory, and kernels pass its address. A call through Numba writes it there,
-once for each call. A call through an :func:`~evomeans.compiled.jit.entry` finds it written
-(:func:`written_at`).
+once for each call. An entry of a kernel finds it written (:func:`written_at`).
 """
 
 from __future__ import annotations
@@ -36,31 +35,10 @@ class BundleType(types.Type):  # type: ignore[misc]
     def __init__(self, cls: Any, types: tuple[Any, ...]) -> None:
         self.cls = cls
         self.types = types
-        # Numba puts the name into that of every function which takes a bundle, so it is short.
-        self._hash = hash((cls, types))
-        fields = ", ".join(map(str, types))
-        super().__init__(f"{cls.__name__}_{hashlib.sha256(fields.encode()).hexdigest()[:8]}")
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __reduce__(self) -> Any:
-        # The hash of another process is another one.
-        return BundleType, (self.cls, self.types)
-
-    @property
-    def key(self) -> Any:
-        """What makes two of them equal."""
-        return self.cls, self.types
-
-
-def described(kind: Any) -> str:
-    """Return a type, or a tuple of types, in full: names of bundles leave their fields out."""
-    if isinstance(kind, tuple):
-        return f"({', '.join(map(described, kind))})"
-    if isinstance(kind, BundleType):
-        return f"{kind.cls.__module__}.{kind.cls.__qualname__}{described(kind.types)}"
-    return str(kind)
+        # Numba puts the name into that of every function which takes a bundle, so it is short. It
+        # is also what makes two types equal.
+        content = f"{cls.__module__}.{cls.__qualname__}{types}"
+        super().__init__(f"{cls.__name__}_{hashlib.sha256(content.encode()).hexdigest()[:16]}")
 
 
 def bundle(cls: Class) -> Class:
@@ -119,19 +97,12 @@ class BundleModel(models.PrimitiveModel):  # type: ignore[misc]
 def read_bundle(kind: BundleType, value: Any, c: Any) -> NativeValue:
     """Write the fields into the stack of the function that Python calls."""
     structure = cgutils.alloca_once(c.builder, c.context.get_value_type(kind).pointee)
-    failed, cleanups = cgutils.false_bit, []
+    failed = cgutils.false_bit
     for place, field in enumerate(kind.types):
         native = c.unbox(field, c.pyapi.tuple_getitem(value, place))
         c.builder.store(native.value, cgutils.gep_inbounds(c.builder, structure, 0, place))
         failed = c.builder.or_(failed, native.is_error)
-        if native.cleanup is not None:
-            cleanups.append(native.cleanup)
-
-    def clean_up() -> None:
-        for cleanup in reversed(cleanups):
-            cleanup()
-
-    return NativeValue(structure, is_error=failed, cleanup=clean_up if cleanups else None)
+    return NativeValue(structure, is_error=failed)
 
 
 @infer_getattr

@@ -1,13 +1,10 @@
 """The disk cache of compiled kernels: shared by processes, keyed by what the sources say.
 
-Numba's own cache believes whatever lies in its files: one that is damaged makes every fit fail, or
-the process crash. It also looks at the modification time of a kernel's own file only. Here, every
-file carries a checksum, and its key is the content of the kernel's file and of every module of its
-package and of this one that it imports, since machine code also contains the kernels that a kernel
-calls. A copied, packed or freshly checked out package therefore stays warm.
-
-One file holds the machine code for one kernel, types of its arguments and kind of processor: the
-stamp of what it was compiled from, a checksum, and what Numba pickles.
+A damaged file of Numba's own cache makes every fit fail, or the process crash. It also looks at the
+modification time of a kernel's own file only. Here, a file holds the stamp of all that it was
+compiled from, a checksum, and the machine code for one kernel, types of its arguments and kind of
+processor. The stamp has the content of the kernel's file and of every module of its package and of
+this one that it imports, since machine code also contains the kernels that a kernel calls.
 """
 
 from __future__ import annotations
@@ -31,7 +28,6 @@ from typing import IO, Any
 import llvmlite
 import numba
 
-from evomeans.compiled.bundle import described
 from evomeans.compiled.numba_private import packed, processor_of, unpacked
 
 PACKAGE = Path(__file__).parents[1]
@@ -44,17 +40,21 @@ N_BYTES = 32
 class SharedCache:
     """What Numba asks for machine code before it compiles a kernel.
 
-    It is looked for in the ``folders``; nothing is read or written unless it ``is_kept``.
+    It is looked for in the ``folders``: in none with ``EVOMEANS_CACHE=0`` in the environment.
     """
 
-    def __init__(self, kernel: Callable[..., Any], is_kept: bool = True) -> None:
+    def __init__(self, kernel: Callable[..., Any]) -> None:
         self._code = kernel.__code__
         # Windows does not want the brackets of <locals> in names of files.
         self._name = re.sub("[<>]", "", f"{kernel.__module__}.{kernel.__qualname__}")
         # What a closure holds is part of the machine code, and in no source file.
-        self._is_kept = is_kept and kernel.__closure__ is None
-        source = Path(self._code.co_filename)
-        self.folders: tuple[Path, ...] = folders_for(source) if self._is_kept else ()
+        is_wanted = os.environ.get("EVOMEANS_CACHE", "1") != "0"
+        self._is_kept = is_wanted and kernel.__closure__ is None
+
+    @cached_property
+    def folders(self) -> tuple[Path, ...]:
+        """Where machine code is looked for; () if none is kept."""
+        return folders_for(Path(self._code.co_filename)) if self._is_kept else ()
 
     @property
     def folder(self) -> Path | None:
@@ -121,13 +121,12 @@ class SharedCache:
     @contextlib.contextmanager
     def claimed(self, sig: Any, target_context: Any, timeout: float) -> Iterator[bool]:
         """Keep other processes from compiling the same; yield whether that worked."""
-        folder = self.folder
+        # Without a folder, or on a full disk, or one that cannot lock: two processes may do the
+        # same, no more.
+        is_held = timeout > 0.0
         with contextlib.ExitStack() as stack:
-            # Without a folder, or on a full disk, or one that cannot lock: two processes may do the
-            # same, no more.
-            is_held = timeout > 0.0
-            if folder is not None:
-                lock = folder / f"{self._file_name(sig, target_context)}.lock"
+            if self.folder is not None:
+                lock = self.folder / f"{self._file_name(sig, target_context)}.lock"
                 with contextlib.suppress(OSError):
                     is_held = stack.enter_context(exclusive(lock, timeout))
             yield is_held
@@ -135,7 +134,7 @@ class SharedCache:
     def _file_name(self, sig: Any, target_context: Any) -> str:
         """Return the name of the file for types of arguments, on this processor and Python."""
         processor = processor_of(target_context)
-        known = repr((described(sig), processor, sys.implementation.cache_tag))
+        known = repr((sig, processor, sys.implementation.cache_tag))
         return f"{self._name}-{hashlib.sha256(known.encode()).hexdigest()[:20]}{SUFFIX}"
 
     def _read(self, name: str) -> bytes | None:
@@ -185,13 +184,10 @@ def is_writable(folder: Path) -> bool:
 
 
 def read_entry(file: Path, stamp: bytes) -> bytes | None:
-    """Return what a file holds for a stamp; None if there is no such file, or it is damaged."""
+    """Return what a file holds for a stamp; None if it cannot be read, or is damaged."""
     try:
         content = file.read_bytes()
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
-        return None
-    except OSError as error:
-        warn_once(f"Compiled kernels in {file.parent} cannot be read: {error.strerror}.")
+    except OSError:
         return None
     found, checksum = content[:N_BYTES], content[N_BYTES : 2 * N_BYTES]
     payload = content[2 * N_BYTES :]
@@ -228,34 +224,29 @@ def warn_once(text: str) -> None:
 @cache
 def source_digest(file: Path) -> str:
     """Return the SHA-256 of a source file and of all modules of its and our package it imports."""
-    pending, seen = [file], {file}
+    pending, digests = [file], {}
     while pending:
-        for module in _imported(pending.pop()) - seen:
-            seen.add(module)
-            pending.append(module)
-    total = hashlib.sha256()
-    for digest in sorted(hashlib.sha256(_source(module)).digest() for module in seen):
-        total.update(digest)
-    return total.hexdigest()
+        module = pending.pop()
+        if module not in digests:
+            digests[module], imported = _scanned(module)
+            pending += imported
+    return hashlib.sha256(b"".join(sorted(digests.values()))).hexdigest()
 
 
 @cache
-def _source(file: Path) -> bytes:
-    return file.read_bytes()
+def _scanned(file: Path) -> tuple[bytes, frozenset[Path]]:
+    """Return the SHA-256 of a module, and the files of its and our package that it imports.
 
-
-@cache
-def _imported(file: Path) -> frozenset[Path]:
-    """Files of packages that a module imports; of a subpackage all that lie in its folder."""
+    Of a subpackage, these are all that lie in its folder.
+    """
+    source, own = file.read_bytes(), _package_of(file)
     found: set[Path] = set()
-    own = _package_of(file)
     packages = {own.name: own, "evomeans": PACKAGE}
-    for package, name in IMPORTS.findall(_source(file).decode("utf-8")):
-        if package not in packages:
-            continue
-        module = packages[package].joinpath(*name.split("."))
-        found.update(module.glob("*.py") if module.is_dir() else [module.with_suffix(".py")])
-    return frozenset(found)
+    for package, name in IMPORTS.findall(source.decode("utf-8")):
+        if package in packages:
+            module = packages[package].joinpath(*name.split("."))
+            found.update(module.glob("*.py") if module.is_dir() else [module.with_suffix(".py")])
+    return hashlib.sha256(source).digest(), frozenset(found)
 
 
 def _package_of(file: Path) -> Path:
@@ -266,7 +257,7 @@ def _package_of(file: Path) -> Path:
 
 @contextlib.contextmanager
 def exclusive(path: Path, timeout: float = math.inf) -> Iterator[bool]:
-    """Hold the lock file ``path``. The system releases it when a process ends, however it ends.
+    """Hold the lock file ``path``. The system releases it when it is closed, or the process ends.
 
     Yields whether it is held; false if another process still has it after ``timeout`` seconds.
     """
@@ -274,11 +265,7 @@ def exclusive(path: Path, timeout: float = math.inf) -> Iterator[bool]:
         last = time.monotonic() + timeout
         while not (is_held := _lock(file)) and time.monotonic() < last:
             time.sleep(0.02)
-        try:
-            yield is_held
-        finally:
-            if is_held:
-                _unlock(file)
+        yield is_held
 
 
 if os.name == "nt":
@@ -292,10 +279,6 @@ if os.name == "nt":
             return False
         return True
 
-    def _unlock(file: IO[bytes]) -> None:
-        file.seek(0)
-        msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)  # type: ignore[attr-defined]
-
 else:
     import fcntl
 
@@ -305,6 +288,3 @@ else:
         except BlockingIOError:
             return False
         return True
-
-    def _unlock(file: IO[bytes]) -> None:
-        fcntl.flock(file, fcntl.LOCK_UN)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from evomeans.compiled import numba_private
 from evomeans.compiled.bundle import bundle, written_at
 from evomeans.compiled.cache import SharedCache, warn_once
+from evomeans.compiled.kernel import Kernel
 from evomeans.compiled.numba_private import call_kernel, unexpected
 
 # As in pyproject.toml: from the first on, below the second.
@@ -97,13 +98,8 @@ def failure() -> str | None:
 
     That all is well is remembered in the cache of kernels, so it costs later processes nothing.
     """
-    # Imported here: they need names that Numba may not have.
-    from evomeans.compiled.jit import OWN_OPTIONS, is_cached, options_for
-    from evomeans.compiled.kernel import Kernel, address_entry
-
-    options = {**options_for(), **OWN_OPTIONS}
-    kernel, caller = (Kernel(one, options, is_kept=is_cached()) for one in (add_up, add_up_at))
-    notes = SharedCache(add_up, is_cached())
+    kernel, caller = (Kernel(one, {"nogil": True}) for one in (add_up, add_up_at))
+    notes = SharedCache(add_up)
     if notes.remembers("trusted"):
         return None
     if (reason := unexpected(kernel.targetctx)) is not None:
@@ -112,7 +108,7 @@ def failure() -> str | None:
     expected, called, entered, reached = (sample() for _ in range(4))
     add_up(expected, *numbers)
     kernel(called, *numbers)
-    address_entry(kernel, entered, *numbers)(written_at(entered), *numbers)
+    kernel.entry(entered, *numbers)(written_at(entered), *numbers)
     caller(kernel.address(reached, *numbers), reached, *numbers)
     for one in (called, entered, reached):
         if not np.allclose(one.result, expected.result, rtol=1e-6):

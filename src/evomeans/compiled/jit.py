@@ -6,25 +6,19 @@ Otherwise the plain way: Python passes the bundles themselves, and kernels call 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 from evomeans.compiled.bundle import written_at
 from evomeans.compiled.check import is_trusted
+from evomeans.compiled.kernel import AddressedKernel, Kernel
 from evomeans.compiled.numba_private import call_kernel
-from evomeans.compiled.plain import PlainEntry, PlainKernel, call_function
+from evomeans.compiled.plain import PlainKernel, call_function
 
 # Everything of fastmath except nnan and ninf, for kernels that may meet infinities.
 REORDER = frozenset({"reassoc", "nsz", "arcp", "contract", "afn"})
 # All of it. Only with this are minima and maxima of floating-point numbers vectorised.
 FINITE = REORDER | {"nnan", "ninf"}
-# Without _nrt=False, Numba counts references to every array that a kernel passes on, by atomic
-# operations that take longer than the kernels and make threads wait for each other: so kernels
-# cannot allocate.
-OWN_OPTIONS = {"nopython": True, "_nrt": False}
-
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -55,33 +49,12 @@ def jit(
     * ``inline``: whether every kernel that calls it gets a copy of its own. A call costs some
       nanoseconds, and a copy some tenths of a second of compilation.
     * ``by_address``: whether it is only called by its address, by
-      :func:`~evomeans.compiled.jit.call_at` or through an :func:`~evomeans.compiled.jit.entry`.
+      :func:`~evomeans.compiled.jit.call_at` or through what its method ``entry`` returns.
       What a call from Python needs takes a tenth of the compilation, if there are many arrays.
     * ``choose``: takes the types of the arguments, and returns the function to compile for them
       instead.
-
-    Notes
-    -----
-    ``EVOMEANS_CACHE=0`` in the environment switches the disk cache off.
     """
-
-    def compiled(function: Callable[..., Any]) -> Any:
-        options = options_for(fastmath, inline)
-        if not is_trusted():
-            return PlainKernel(function, options, choose)
-        # Imported here: it needs names that Numba may not have.
-        from evomeans.compiled.kernel import AddressedKernel, Kernel
-
-        kind = AddressedKernel if by_address else Kernel
-        own = {**options, **OWN_OPTIONS, "no_cpython_wrapper": by_address}
-        return kind(function, own, choose, is_kept=is_cached())
-
-    return compiled if function is None else compiled(function)
-
-
-def options_for(fastmath: frozenset[str] = frozenset(), inline: bool = True) -> dict[str, Any]:
-    """Return the options of Numba for a kernel."""
-    return {
+    options = {
         "nogil": True,
         "error_model": "numpy",
         "fastmath": set(fastmath),
@@ -89,10 +62,13 @@ def options_for(fastmath: frozenset[str] = frozenset(), inline: bool = True) -> 
         "boundscheck": None,
     }
 
+    def compiled(function: Callable[..., Any]) -> Any:
+        if not is_trusted():
+            return PlainKernel(function, options, choose)
+        kind = AddressedKernel if by_address else Kernel
+        return kind(function, {**options, "no_cpython_wrapper": by_address}, choose)
 
-def is_cached() -> bool:
-    """Whether machine code is kept on disk."""
-    return os.environ.get("EVOMEANS_CACHE", "1") != "0"
+    return compiled if function is None else compiled(function)
 
 
 call_at: Any = call_kernel if is_trusted() else call_function
@@ -102,20 +78,5 @@ The arguments have to be of exactly the types that the address was asked for.
 """
 
 
-def entry(kernel: Any, *arguments: Any) -> Callable[..., None]:
-    """Return what calls a kernel with what :func:`address_of` returns of bundles, and with numbers.
-
-    * ``kernel``: one that returns nothing.
-    * ``*arguments``: of the types that calls will have. In place of a bundle that the kernel will
-      not use, a call may have 0.
-    """
-    if not is_trusted():
-        return PlainEntry(kernel, *arguments)
-    # Imported here: it needs names that Numba may not have.
-    from evomeans.compiled.kernel import address_entry
-
-    return address_entry(kernel, *arguments)
-
-
 address_of: Callable[[Any], Any] = written_at if is_trusted() else lambda value: value
-"""Returns a bundle as an entry takes it: its address, or itself the plain way."""
+"""Returns a bundle as an entry of a kernel takes it: its address, or itself the plain way."""

@@ -8,26 +8,39 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterable
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 from numba import types
 
 from evomeans.compiled.bundle import BundleType
 from evomeans.compiled.cache import SharedCache
-from evomeans.compiled.numba_private import PartDispatcher, WholeDispatcher
+from evomeans.compiled.numba_private import (
+    CPUDispatcher,
+    PartDispatcher,
+    WholeCompiler,
+    address_of_code,
+)
 
 # Seconds after which we do not wait any longer for another process that compiles the same kernel.
 LONGEST_WAIT = 120.0
+# Without _nrt=False, Numba counts references to every array that a kernel passes on, by atomic
+# operations that take longer than the kernels and make threads wait for each other: so kernels
+# cannot allocate.
+OWN_OPTIONS = {"nopython": True, "_nrt": False}
+C_TYPES: dict[Any, Any] = {
+    types.int64: ctypes.c_int64,
+    types.float64: ctypes.c_double,
+    types.boolean: ctypes.c_bool,
+}
 
 
-class Kernel(WholeDispatcher):
+class Kernel(CPUDispatcher):  # type: ignore[misc]
     """A function that is compiled on its first call from Python, or with the kernels that call it.
 
     * ``options``: of Numba.
     * ``choose``: returns the function to compile instead, for these types of the arguments. Such a
       kernel is called by other kernels only.
-    * ``is_kept``: whether machine code is kept on disk.
     """
 
     def __init__(
@@ -35,20 +48,13 @@ class Kernel(WholeDispatcher):
         function: Callable[..., Any],
         options: dict[str, Any],
         choose: Callable[..., Callable[..., Any]] | None = None,
-        *,
-        is_kept: bool = True,
     ) -> None:
-        self._is_kept = is_kept
-        super().__init__(function, options)
-        # What Numba has set.
-        del self._cache
+        own = {**options, **OWN_OPTIONS}
+        super().__init__(function, targetoptions=own, pipeline_class=WholeCompiler)
+        # Numba asks it.
+        self._cache = SharedCache(function)
         self._choose = choose
         self._parts: dict[Callable[..., Any], PartDispatcher] = {}
-
-    @cached_property
-    def _cache(self) -> SharedCache:
-        # Numba asks it. Made when it is needed: most kernels are only called by others.
-        return SharedCache(self.py_func, self._is_kept)
 
     def part_for(self, kinds: tuple[Any, ...]) -> PartDispatcher:
         """Return the same function as other kernels see it, or the one for these types."""
@@ -97,7 +103,32 @@ class Kernel(WholeDispatcher):
         """Return where the machine code for these arguments is, see ``call_at``."""
         kinds = self.types_of(arguments)
         self.compile(kinds)
-        return self.address_for(kinds)
+        return address_of_code(self.overloads[kinds])
+
+    def entry(self, *arguments: Any) -> Callable[..., None]:
+        """Return what calls it with addresses of bundles and with numbers; it returns nothing.
+
+        Before Numba calls a kernel, it looks at the types and the contents of all arguments, while
+        other threads wait for the interpreter. Here, nothing is checked: ``arguments`` are of the
+        types that calls will have, and bundles have to be those for whose types the kernel was
+        compiled. In place of a bundle that the kernel will not use, a call may have 0. Like a call
+        through Numba, a call lets other threads use the interpreter.
+        """
+        pointer = ctypes.c_void_p
+        kinds = [
+            pointer if isinstance(kind, BundleType) else C_TYPES[kind]
+            for kind in self.types_of(arguments)
+        ]
+
+        def check(status: int, *called: Any) -> None:
+            if status:
+                raise RuntimeError(f"The kernel {self.py_func.__name__!r} has failed.")
+
+        # Numba puts a result and an error before the arguments, and returns a status.
+        call = ctypes.CFUNCTYPE(ctypes.c_int32, pointer, pointer, *kinds)(self.address(*arguments))
+        call.errcheck = check  # type: ignore[assignment]
+        unused = (ctypes.c_int64 * 2)()
+        return partial(call, unused, unused)
 
 
 class AddressedKernel(Kernel):
@@ -105,39 +136,6 @@ class AddressedKernel(Kernel):
 
     def __call__(self, *arguments: Any) -> None:
         """Refuse to be called."""
-        raise TypeError(f"{self.py_func.__name__!r} is called by its address only, see jit.entry.")
-
-
-C_TYPES: dict[Any, Any] = {
-    types.int64: ctypes.c_int64,
-    types.float64: ctypes.c_double,
-    types.boolean: ctypes.c_bool,
-}
-
-
-def address_entry(kernel: Kernel, *arguments: Any) -> Callable[..., None]:
-    """Return what calls a kernel that returns nothing, with addresses of bundles and with numbers.
-
-    Before Numba calls a kernel, it looks at the types and the contents of all arguments: some fifty
-    arrays for a refinement. That takes little time, but all threads have to wait for it, because
-    they share the interpreter. Here, nothing is checked: the bundles have to be those for whose
-    types the kernel was compiled. Like a call through Numba, a call lets other threads use the
-    interpreter.
-
-    * ``*arguments``: of the types that calls will have.
-    """
-    pointer = ctypes.c_void_p
-    kinds = [
-        pointer if isinstance(kind, BundleType) else C_TYPES[kind]
-        for kind in kernel.types_of(arguments)
-    ]
-
-    def check(status: int, *called: Any) -> None:
-        if status:
-            raise RuntimeError(f"The kernel {kernel.py_func.__name__!r} has failed.")
-
-    # Numba puts a result and an error before the arguments, and returns a status.
-    call = ctypes.CFUNCTYPE(ctypes.c_int32, pointer, pointer, *kinds)(kernel.address(*arguments))
-    call.errcheck = check  # type: ignore[assignment]
-    unused = (ctypes.c_int64 * 2)()
-    return partial(call, unused, unused)
+        raise TypeError(
+            f"{self.py_func.__name__!r} is called by its address only, see Kernel.entry."
+        )

@@ -13,9 +13,9 @@ from typing import Any
 
 import numba
 from numba import types
-from numba.extending import intrinsic, overload, typeof_impl
+from numba.extending import overload, typeof_impl
 
-from evomeans.compiled.numba_private import cgutils, ir
+from evomeans.compiled.numba_private import calling, ir
 
 
 class PlainKernel:
@@ -71,24 +71,16 @@ class PlainKernel:
             self._addresses[kinds] = numba.cfunc(types.none(*kinds), **options)(self._function)
         return int(self._addresses[kinds].address)
 
+    def entry(self, *arguments: Any) -> Callable[..., None]:
+        """Return what calls it; ``arguments`` stand in for unused bundles, and have the types."""
+        self.compile(self.types_of(arguments))
+        return lambda *given: self(*map(converted, given, arguments))
+
 
 @typeof_impl.register(PlainKernel)  # type: ignore[untyped-decorator]
 def type_of_kernel(kernel: PlainKernel, context: Any) -> Any:
     """Return the type by which Numba knows what other kernels call."""
     return typeof_impl(kernel.dispatcher, context)
-
-
-class PlainEntry:
-    """Calls a kernel with bundles and numbers; ``arguments`` stand in for unused bundles."""
-
-    def __init__(self, kernel: PlainKernel, *arguments: Any) -> None:
-        kernel.compile(kernel.types_of(arguments))
-        self._kernel = kernel
-        self._arguments = arguments
-
-    def __call__(self, *arguments: Any) -> None:
-        """Call the kernel."""
-        self._kernel(*map(converted, arguments, self._arguments))
 
 
 def converted(given: Any, known: Any) -> Any:
@@ -116,20 +108,10 @@ def variant_of(
     return call
 
 
-@intrinsic(prefer_literal=False)
-def call_function(typing_context, address, *arguments):  # type: ignore[no-untyped-def]
-    """Call a function in C that returns nothing, by its address.
-
-    Its arguments have to be of exactly the types that the address was asked for.
-    """
-
-    def codegen(context, builder, signature, values):  # type: ignore[no-untyped-def]
-        kinds = signature.args[1]
-        function = ir.FunctionType(
-            context.get_value_type(types.none), list(map(context.get_value_type, kinds))
-        )
-        callee = builder.inttoptr(values[0], function.as_pointer())
-        builder.call(callee, cgutils.unpack_tuple(builder, values[1], len(kinds)))
-        return context.get_dummy_value()
-
-    return types.none(types.int64, types.StarArgTuple(arguments)), codegen
+@calling
+def call_function(context: Any, builder: Any, address: Any, kinds: Any, values: Any) -> None:
+    """Call a function in C that returns nothing."""
+    form = ir.FunctionType(
+        context.get_value_type(types.none), list(map(context.get_value_type, kinds))
+    )
+    builder.call(builder.inttoptr(address, form.as_pointer()), values)

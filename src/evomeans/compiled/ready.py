@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any, NamedTuple
@@ -30,7 +31,6 @@ SLOWER = 2.5
 OWN_GROUP: int = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0) | getattr(
     subprocess, "CREATE_NO_WINDOW", 0
 )
-_announced = False
 
 
 class Call(NamedTuple):
@@ -40,73 +40,62 @@ class Call(NamedTuple):
     arguments: tuple[Any, ...]
     seconds: float
 
-
-class Job(NamedTuple):
-    """A kernel to compile, and the types of its arguments."""
-
-    kernel: Any
-    types: tuple[Any, ...]
-    seconds: float
-
-    def __reduce__(self) -> Any:
-        # Kernels are found by their names.
-        module, name = self.kernel.py_func.__module__, self.kernel.py_func.__name__
-        return _job, (module, name, self.types, self.seconds)
+    @property
+    def types(self) -> tuple[Any, ...]:
+        """Types of the arguments."""
+        found: tuple[Any, ...] = self.kernel.types_of(self.arguments)
+        return found
 
 
-def _job(module: str, name: str, types: tuple[Any, ...], seconds: float) -> Job:
-    __import__(module)
-    return Job(getattr(sys.modules[module], name), types, seconds)
-
-
-def missing_jobs(calls: Sequence[Call]) -> list[Job]:
-    """Return what has to be compiled for these calls, longest first."""
-    jobs = [Job(one.kernel, one.kernel.types_of(one.arguments), one.seconds) for one in calls]
-    missing = [job for job in jobs if not job.kernel.is_compiled(job.types)]
-    return sorted(missing, key=lambda job: -job.seconds)
+def missing_calls(calls: Sequence[Call]) -> list[Call]:
+    """Return the calls whose kernels have to be compiled, longest first."""
+    found = [one for one in calls if not one.kernel.is_compiled(one.types)]
+    return sorted(found, key=lambda one: -one.seconds)
 
 
 def ready(
     calls: Sequence[Call],
     n_processes: int | None = None,
-    done: Callable[[Job], None] = lambda job: None,
+    done: Callable[[Call], None] = lambda call: None,
 ) -> None:
     """Compile what these calls need, and say so if it takes a while.
 
     * ``n_processes``: including this one; by default as many as pay and as there are cores.
-    * ``done``: called with every job that is done.
+    * ``done``: called with every call that is ready.
     """
-    jobs = missing_jobs(calls)
-    seconds = sum(job.seconds for job in jobs)
+    calls = missing_calls(calls)
+    if not calls:
+        return
+    seconds = sum(one.seconds for one in calls)
     takes_long = seconds > SECONDS_WORTH_A_WORD
     if n_processes is None:
         n_processes = min(count_cores(), MOST_PROCESSES)
-    n_processes = min(n_processes, len(jobs)) if takes_long and can_help(jobs) else 1
-    if takes_long:
-        announce(max(seconds / n_processes, jobs[0].seconds))
-    with helpers(jobs, n_processes - 1):
-        steps = compiling(jobs, done)
-        if takes_long:
-            in_background(steps)
-        for _ in steps:
-            pass
+    n_processes = min(n_processes, len(calls)) if takes_long and can_help(calls) else 1
+    if takes_long and is_trusted():
+        least = max(seconds / n_processes, calls[0].seconds)
+        message = "evomeans is compiling for this machine, once: %.0f to %.0f s"
+        LOG.warning(message, least, SLOWER * least)
+    elif takes_long:
+        LOG.warning("evomeans is compiling the plain way, which takes minutes")
+    with helpers(calls, n_processes - 1):
+        in_background(compiling(calls, done))
 
 
-def compiling(jobs: Sequence[Job], done: Callable[[Job], None]) -> Iterator[Job]:
-    """Do the jobs that no other thread has claimed, and then wait for the others, one by one."""
-    for job in jobs:
-        job.kernel.compile_unless_claimed(job.types)
-        if job.types in job.kernel.overloads:
-            done(job)
-        yield job
-    for job in jobs:
-        if job.types not in job.kernel.overloads:
-            job.kernel.compile(job.types)
-            done(job)
-            yield job
+def compiling(calls: Sequence[Call], done: Callable[[Call], None]) -> Iterator[Call]:
+    """Compile what no other process has claimed, and then wait for the others, one by one."""
+    for one in calls:
+        one.kernel.compile_unless_claimed(one.types)
+        if one.types in one.kernel.overloads:
+            done(one)
+        yield one
+    for one in calls:
+        if one.types not in one.kernel.overloads:
+            one.kernel.compile(one.types)
+            done(one)
+            yield one
 
 
-def in_background(steps: Iterator[Job]) -> None:
+def in_background(steps: Iterator[Call]) -> None:
     """Let another thread take the steps, while this one waits for it, or for Ctrl-C.
 
     Python sees Ctrl-C only between two calls, and a call of the compiler may take seconds. The
@@ -141,28 +130,19 @@ def count_cores() -> int:
     return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
 
 
-def announce(seconds: float) -> None:
-    """Say once that compilation takes a while."""
-    global _announced
-    if not _announced:
-        _announced = True
-        if is_trusted():
-            message = "evomeans is compiling for this machine, once: %.0f to %.0f s"
-            LOG.warning(message, seconds, SLOWER * seconds)
-        else:
-            LOG.warning("evomeans is compiling the plain way, which takes minutes")
-
-
-def can_help(jobs: Sequence[Job]) -> bool:
+def can_help(calls: Sequence[Call]) -> bool:
     """Whether another process can compile for this one: there is a cache, and an interpreter."""
     is_python = Path(sys.executable or "").stem.lower().startswith(("python", "pypy"))
-    has_cache = all(job.kernel.can_share for job in jobs)
+    has_cache = all(one.kernel.can_share for one in calls)
     return has_cache and is_python and not getattr(sys, "frozen", False)
 
 
 @contextmanager
-def helpers(jobs: Sequence[Job], count: int) -> Iterator[None]:
-    """Run processes that do the same jobs; they end with the block at the latest."""
+def helpers(calls: Sequence[Call], count: int) -> Iterator[None]:
+    """Run processes that compile the same; they end with the block at the latest."""
+    # Kernels are found by their names.
+    functions = [(one.kernel.py_func, one.types) for one in calls]
+    names = [(function.__module__, function.__name__, types) for function, types in functions]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     # -P: what lies in the current folder must not be imported in place of modules. In a session of
     # its own, Ctrl-C does not reach a helper; this process ends it.
@@ -182,7 +162,7 @@ def helpers(jobs: Sequence[Job], count: int) -> Iterator[None]:
             assert process.stdin
             try:
                 with process.stdin:
-                    process.stdin.write(pickle.dumps(jobs))
+                    process.stdin.write(pickle.dumps(names))
             except OSError:
                 # It has ended already; Windows does not call that a broken pipe.
                 pass
@@ -194,9 +174,9 @@ def helpers(jobs: Sequence[Job], count: int) -> Iterator[None]:
 
 
 def help_another() -> None:
-    """Do the jobs on standard input that no other process has claimed: what a helper does."""
-    for job in pickle.load(sys.stdin.buffer):
-        job.kernel.compile_unless_claimed(job.types)
+    """Compile what standard input names and no other process has claimed: what a helper does."""
+    for module, name, types in pickle.load(sys.stdin.buffer):
+        getattr(import_module(module), name).compile_unless_claimed(types)
 
 
 if __name__ == "__main__":

@@ -254,7 +254,10 @@ class ModelEngine(DrawnCenters):
 
     def twin(self) -> Self:
         """Return an engine that shares the samples, and nothing that is written to."""
-        return copy.copy(self)
+        twin = copy.copy(self)
+        # It may go on while this one is abandoned.
+        twin.stop = np.zeros(1, np.int64)
+        return twin
 
     def takes_long(self, n_clusters: int) -> bool:
         """Whether an assignment takes milliseconds."""

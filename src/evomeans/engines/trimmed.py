@@ -221,7 +221,7 @@ class TrimmedEngine(ModelEngine):
 
     def trim(self, centers: FloatArray) -> Trimming:
         """Find the closest centres, and leave out the samples that are farthest from theirs."""
-        labels, nearest = closest_centers(self, self.items, centers)
+        labels, nearest = closest_centers(self, self.items.points, centers)
         # The first of equals goes first.
         order = np.argsort(-nearest, kind="stable")
         kept = self.weights.copy()
@@ -242,7 +242,7 @@ class TrimmedEngine(ModelEngine):
 
     def distances(self, centers: FloatArray) -> FloatArray:
         """Distances of all samples to all centres."""
-        squares = [found for _, found in measured_blocks(self, self.items, centers)]
+        squares = [found for _, found in measured_blocks(self, self.items.points, centers)]
         return np.ldexp(np.sqrt(np.concatenate(squares)), -self.frame.exponent)
 
     def descend(
@@ -250,7 +250,7 @@ class TrimmedEngine(ModelEngine):
     ) -> Refinement:
         """Alternate assignment, trimming, means, single moves and exchanges until none improves."""
         (n, d), k = self.items.points.shape, len(centers)
-        work = MoveMemory.allocate(n, k, d)
+        work = MoveMemory.allocate(n, k, d, self.stop)
         limits = np.zeros(k, np.int64), np.full(k, n)
         means = np.array(centers, dtype=np.float64)
         best, best_means = np.inf, means
@@ -279,10 +279,8 @@ class TrimmedEngine(ModelEngine):
     def _move(self, items: Items, clusters: Clustering, work: MoveMemory) -> None:
         """Move single samples until none can be; then exchange some with those left out."""
         for _ in range(MOST_ROUNDS):
-            blocks = self.blocks(len(clusters.means))
-            if not sum(
-                move_items(items, clusters, work, block.start, block.stop) for block in blocks
-            ):
+            self.check_abandoned()
+            if not move_items(items, clusters, work):
                 break
             # What is added up move by move drifts by rounding.
             centre(items, clusters, work)

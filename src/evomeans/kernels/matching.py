@@ -84,54 +84,8 @@ def cross(
     * ``squared``: whether a pair costs its squared distance, instead of its distance.
     """
     match(first, second, squared, arrays)
-    if arrays.stop[0] == 0:
-        take_one_of_each(first, second, coins, child, arrays, is_second)
-
-
-@jit
-def match(first: FloatArray, second: FloatArray, squared: bool, arrays: MatchingArrays) -> None:
-    """Assign every centre of ``first`` its own centre of ``second``; see :func:`cross`.
-
-    Centres that both have are paired with each other. The others are paired at minimum cost, or by
-    an auction if they are more than MOST_MATCHED_EXACTLY. By the triangle inequality this is a
-    least total distance of all centres; a least total of squares need not pair equal centres.
-    """
-    count = pair_shared(first, second, arrays)
-    if count <= MOST_MATCHED_EXACTLY:
-        set_costs(first, second, squared, count, arrays)
-        assign(arrays.costs, count, arrays.numbers, arrays.places)
-    else:
-        highest = set_offers(first, second, squared, count, arrays)
-        hold_auction(count, highest, arrays)
-        if arrays.stop[0] != 0:
-            return
-    rows, columns = arrays.places[5], arrays.places[6]
-    for a in range(count):
-        arrays.partner[rows[a]] = columns[arrays.places[COLUMN_OF, a]]
-
-
-@jit
-def set_costs(
-    first: FloatArray, second: FloatArray, squared: bool, count: int, arrays: MatchingArrays
-) -> None:
-    """Compute the costs of all pairs that :func:`pair_shared` has left."""
-    rows, columns, costs = arrays.places[5], arrays.places[6], arrays.costs
-    for a in range(count):
-        for b in range(count):
-            cost = squared_difference(first, rows[a], second, columns[b])
-            costs[a, b] = cost if squared else math.sqrt(cost)
-
-
-@jit
-def take_one_of_each(
-    first: FloatArray,
-    second: FloatArray,
-    coins: FloatArray,
-    child: FloatArray,
-    arrays: MatchingArrays,
-    is_second: Flags,
-) -> None:
-    """Put the child together from pairs of centres; see :func:`cross`."""
+    if arrays.stop[0] != 0:
+        return
     partner, is_shared, balance = arrays.partner, arrays.is_shared, 0
     for i in range(first.shape[0]):
         if not is_shared[i]:
@@ -142,6 +96,30 @@ def take_one_of_each(
             place = partner[i] if balance > 0 else i
             child[place, t] = other if coins[i] < 0.5 and not is_shared[i] else own
     is_second[0] = balance > 0
+
+
+@jit
+def match(first: FloatArray, second: FloatArray, squared: bool, arrays: MatchingArrays) -> None:
+    """Assign every centre of ``first`` its own centre of ``second``; see :func:`cross`.
+
+    Centres that both have are paired with each other. The others are paired at minimum cost, or by
+    an auction if they are more than MOST_MATCHED_EXACTLY. By the triangle inequality this is a
+    least total distance of all centres; a least total of squares need not pair equal centres.
+    """
+    count, rows, columns = pair_shared(first, second, arrays), arrays.places[5], arrays.places[6]
+    if count <= MOST_MATCHED_EXACTLY:
+        for a in range(count):
+            for b in range(count):
+                cost = squared_difference(first, rows[a], second, columns[b])
+                arrays.costs[a, b] = cost if squared else math.sqrt(cost)
+        assign(arrays.costs, count, arrays.numbers, arrays.places)
+    else:
+        highest = set_offers(first, second, squared, count, arrays)
+        hold_auction(count, highest, arrays)
+        if arrays.stop[0] != 0:
+            return
+    for a in range(count):
+        arrays.partner[rows[a]] = columns[arrays.places[COLUMN_OF, a]]
 
 
 @jit

@@ -162,29 +162,15 @@ def merge(
       clusters that are left, and the first cluster that each consists of, in ascending order.
     * ``arrays``: the shares have been set.
     """
-    k = merged.shape[0]
+    (n, d), k, origin, places = centers.shape, merged.shape[0], arrays.origin, arrays.nearest
     count = unite_equal(centers, k, arrays)
-    if centers.shape[0] <= MOST_COSTS:
+    if n <= MOST_COSTS:
         merge_by_costs(centers, k, count, arrays)
     else:
         merge_by_lists(centers, k, count, arrays)
         if arrays.stop[0] != 0:
             return
-    write_merged(centers, weights, merged, totals, origins, arrays)
-
-
-@jit
-def write_merged(
-    centers: FloatArray,
-    weights: FloatArray,
-    merged: FloatArray,
-    totals: FloatArray,
-    origins: Indices,
-    arrays: MergingArrays,
-) -> None:
-    """Write down the clusters that are left; see :func:`merge`."""
-    origin, places = arrays.origin, arrays.nearest
-    n, k, d, count = centers.shape[0], merged.shape[0], centers.shape[1], 0
+    count = 0
     for i in range(n):
         # One that absorbed others may itself have been absorbed, by one with a lower index.
         first = origin[origin[i]]
@@ -237,11 +223,12 @@ def unite_equal(centers: FloatArray, k: int, arrays: MergingArrays) -> int:
 
 @jit
 def cost(centers: FloatArray, i: int, j: int, weight: float, other: float) -> float:
-    """Return wᵢwⱼ/(wᵢ+wⱼ)·‖cᵢ−cⱼ‖², the cost of merging two clusters.
+    """Return wᵢwⱼ/(wᵢ+wⱼ)·‖cᵢ−cⱼ‖², the cost of merging two clusters, or MOST_COST.
 
     Written such that swapping i and j does not change a bit.
     """
-    return squared_difference(centers, i, centers, j) / (1.0 / weight + 1.0 / other)
+    value = squared_difference(centers, i, centers, j) / (1.0 / weight + 1.0 / other)
+    return min(value, MOST_COST)
 
 
 @jit
@@ -252,7 +239,7 @@ def merge_by_costs(centers: FloatArray, k: int, count: int, arrays: MergingArray
         costs[i, i] = FORBIDDEN
         for j in range(i):
             value = cost(centers, names[i], names[j], weights[i], weights[j])
-            costs[i, j] = costs[j, i] = min(value, MOST_COST)
+            costs[i, j] = costs[j, i] = value
     for i in range(count):
         find_nearest(i, count, arrays)
     for _ in range(count - k):
@@ -357,7 +344,7 @@ def list_near(count: int, arrays: MergingArrays) -> None:
             if arrays.stop[0] != 0:
                 return
             for j in range(begin, min(begin + CENTERS_IN_CACHE, i)):
-                value = min(cost(means, i, j, shares[i], shares[j]), MOST_COST)
+                value = cost(means, i, j, shares[i], shares[j])
                 insert(i, j, value, arrays)
                 insert(j, i, value, arrays)
     for i in range(count):
@@ -438,7 +425,7 @@ def look_again(i: int, count: int, n_merges: int, arrays: MergingArrays) -> None
         while j != NONE and arrays.lowest[j] >= FORBIDDEN:
             j = arrays.nearest[j]
         if j != NONE and j != i:
-            value = min(cost(means, i, j, shares[i], shares[j]), MOST_COST)
+            value = cost(means, i, j, shares[i], shares[j])
             if value < lowest:
                 lowest, nearest = value, j
     arrays.looked[i] = n_merges
@@ -446,7 +433,7 @@ def look_again(i: int, count: int, n_merges: int, arrays: MergingArrays) -> None
         clear(i, arrays)
         for j in range(count):
             if j != i and arrays.lowest[j] < FORBIDDEN:
-                insert(i, j, min(cost(means, i, j, shares[i], shares[j]), MOST_COST), arrays)
+                insert(i, j, cost(means, i, j, shares[i], shares[j]), arrays)
         lowest, nearest = arrays.near_costs[i, 0], near[0]
     arrays.lowest[i], arrays.nearest[i] = lowest, nearest
 

@@ -12,6 +12,7 @@ from scipy.optimize import linear_sum_assignment, linprog
 from evomeans.engines.constrained.transport import (
     Flow,
     Heaps,
+    Problem,
     assign_within,
     fill_soon,
     insert,
@@ -50,49 +51,41 @@ def least_cost(costs, low, high):
     return result.fun
 
 
-@given(problems())
-def test_no_assignment_within_the_limits_is_cheaper(problem):
-    """Sizes are within their limits, and the cost is that of the linear program."""
-    costs, low, high = problem
-    labels = assign_within(costs, low, high)
+def are_within(labels, low, high):
+    """Whether clusters have sizes within their limits."""
     sizes = np.bincount(labels, minlength=len(low))
-    assert (sizes >= low).all()
-    assert (sizes <= high).all()
-    assert costs[np.arange(len(costs)), labels].sum() == pytest.approx(least_cost(*problem))
+    return bool(((sizes >= low) & (sizes <= high)).all())
+
+
+def unsolved(costs, low, high):
+    """Return the problem of all samples, and where its transport begins."""
+    n, k = costs.shape
+    problem = Problem(costs, np.arange(n), low, np.minimum(high, n), np.full(n, -1))
+    return problem, Flow.allocate(Heaps.allocate(n, k))
 
 
 @given(problems(), st.integers(0, 10**6))
-def test_prices_of_another_problem_change_nothing_but_the_work(problem, seed):
-    """A transport that begins with the prices of similar costs ends at the same cost."""
+def test_no_assignment_within_the_limits_is_cheaper(problem, seed):
+    """The cost is that of the linear program, also with the prices of similar costs."""
     costs, low, high = problem
-    (n, k), items = costs.shape, np.arange(len(costs))
-    near = costs + 0.1 * np.random.default_rng(seed).random((n, k))
-    flow, heaps, labels = Flow.allocate(k), Heaps.allocate(n, k), np.empty(n, np.int64)
-    assert transport(near, items, low, np.minimum(high, n), labels, flow, heaps)
-    assert transport(costs, items, low, np.minimum(high, n), labels, flow, heaps)
-    sizes = np.bincount(labels, minlength=k)
-    assert ((sizes >= low) & (sizes <= high)).all()
-    assert costs[items, labels].sum() == pytest.approx(least_cost(*problem))
+    given, flow = unsolved(*problem)
+    near = costs + 0.1 * np.random.default_rng(seed).random(costs.shape)
+    assert transport(given._replace(costs=near), flow)
+    assert transport(given, flow)
+    for labels in (given.labels, assign_within(*problem)):
+        assert are_within(labels, low, high)
+        assert costs[given.items, labels].sum() == pytest.approx(least_cost(*problem))
 
 
 @given(problems())
 def test_without_time_samples_are_within_the_limits_as_well(problem):
     """One after the other; where nothing limits them, at the least cost."""
     costs, low, high = problem
-    n, k = costs.shape
-    labels = np.full(n, -1)
-    fill_soon(costs, np.arange(n), low.copy(), high.copy(), labels)
-    sizes = np.bincount(labels, minlength=k)
-    assert ((sizes >= low) & (sizes <= high)).all()
-    fill_soon(costs, np.arange(n), np.zeros(k, np.int64), np.full(k, n), labels)
-    assert_array_equal(labels, costs.argmin(axis=1))
-
-
-def test_impossible_limits_are_reported():
-    """There is room for three of four samples."""
-    flow, heaps, labels = Flow.allocate(2), Heaps.allocate(4, 2), np.empty(4, np.int64)
-    low, high = np.zeros(2, np.int64), np.array([1, 2])
-    assert not transport(np.ones((4, 2)), np.arange(4), low, high, labels, flow, heaps)
+    (n, k), (given, _) = costs.shape, unsolved(costs, low.copy(), high)
+    fill_soon(given)
+    assert are_within(given.labels, low, high)
+    fill_soon(given._replace(low=np.zeros(k, np.int64), high=np.full(k, n)))
+    assert_array_equal(given.labels, costs.argmin(axis=1))
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=40), st.randoms(use_true_random=False))
@@ -104,7 +97,7 @@ def test_heaps_give_the_smallest_key_whatever_is_removed(keys, random):
         insert(heaps, 0, 0, node, float(key))
     left = set(range(len(keys)))
     while left:
-        assert heaps.key[heaps.root[0, 0]] == min(keys[node] for node in left)
+        assert heaps.least[0, 0] == min(keys[node] for node in left)
         node = random.choice(sorted(left))
         remove(heaps, 0, 0, node)
         left.remove(node)
@@ -115,9 +108,8 @@ def test_samples_that_are_not_assigned_keep_their_labels():
     """Only listed samples move, and only they count."""
     costs = np.array([[0.0, 1.0], [0.0, 1.0], [0.0, 1.0]])
     labels = np.array([7, 7, 7])
-    flow, heaps = Flow.allocate(2), Heaps.allocate(2, 2)
-    limits = np.array([1, 1]), np.array([1, 1])
-    assert transport(costs, np.array([0, 2]), *limits, labels, flow, heaps)
+    problem = Problem(costs, np.array([0, 2]), np.array([1, 1]), np.array([1, 1]), labels)
+    assert transport(problem, Flow.allocate(Heaps.allocate(2, 2)))
     assert labels[1] == 7
     assert_array_equal(np.sort(labels[[0, 2]]), [0, 1])
 
@@ -141,9 +133,7 @@ def test_a_transport_is_possible_exactly_if_the_limits_allow_it(n, k, seed):
     rng = np.random.default_rng(seed)
     low = rng.integers(0, 3, k)
     high = low + rng.integers(0, 3, k)
-    flow, heaps, labels = Flow.allocate(k), Heaps.allocate(n, k), np.full(n, -1)
-    found = transport(rng.random((n, k)), np.arange(n), low, high, labels, flow, heaps)
+    problem, flow = unsolved(rng.random((n, k)), low, high)
+    found = transport(problem._replace(high=high), flow)
     assert found == (low.sum() <= n <= high.sum())
-    if found:
-        sizes = np.bincount(labels, minlength=k)
-        assert ((sizes >= low) & (sizes <= high)).all()
+    assert not found or are_within(problem.labels, low, high)

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 
 from evomeans.compiled.ready import Call
 from evomeans.engines.base import ModelEngine, is_hopeless
-from evomeans.engines.constrained.feasibility import (
-    Feasibility,
-    assign_clique,
-    find_clustering,
-    place_exactly,
-)
+from evomeans.engines.constrained.feasibility import find_clustering, place_exactly
 from evomeans.engines.constrained.links import (
     Groups,
     Links,
@@ -28,6 +24,7 @@ from evomeans.engines.constrained.links import (
 )
 from evomeans.engines.constrained.moves import (
     CANDIDATES,
+    NONE,
     Clustering,
     Items,
     MoveMemory,
@@ -38,15 +35,20 @@ from evomeans.engines.constrained.moves import (
     penalty,
     place_bound,
 )
-from evomeans.engines.constrained.transport import Flow, Heaps, begin, fill_soon, transport
+from evomeans.engines.constrained.transport import (
+    Flow,
+    Heaps,
+    Problem,
+    begin,
+    fill_soon,
+    transport,
+)
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import Refinement
 from evomeans.typing import FloatArray, Integers, Labels
 
 # If more than FEW_WAITING items wait, placing looks at WINDOW of them for the next one.
 FEW_WAITING, WINDOW = 400, 64
-# Pairs of items, or of an item and a cluster, between two looks at whether the engine is abandoned.
-PAIRS_AT_ONCE = 2**20
 # The largest integer program to repair a placement with, and the size of its search tree.
 MOST_VARIABLES, MOST_NODES = 6000, 50
 # To find prices for all items, a transport begins with every 64th, then with every 8th item, if
@@ -91,25 +93,25 @@ class ConstrainedEngine(ModelEngine):
         own = self.points, np.ascontiguousarray(groups.weights), groups.counts
         self.items = Items(*own, hard_start, hard, *neighbours(m, soft, penalties))
         self.least_weight = LEAST_SHARE * self.total_weight / m
-        has_links = (np.diff(self.items.hard_start) > 0) | (np.diff(self.items.soft_start) > 0)
-        is_bound = has_links | (groups.counts > 1) if self.is_limited else has_links
-        self.free = np.flatnonzero(~is_bound)
         degrees = np.diff(self.items.hard_start)
-        bound = np.flatnonzero(is_bound)
+        is_bound = (degrees > 0) | (np.diff(self.items.soft_start) > 0)
+        if self.is_limited:
+            is_bound |= groups.counts > 1
+        self.free, bound = np.flatnonzero(~is_bound), np.flatnonzero(is_bound)
         self.bound = bound[np.argsort(-degrees[bound] - groups.counts[bound], kind="stable")]
-        self.differ = len({*zip(low.tolist(), high.tolist(), strict=True)}) > 1
+        self.differ = bool(np.ptp(low) or np.ptp(high))
         self.cliques, self.parts = self._components()
         self._allocate()
         self.feasible = self._some_placement()
 
     def _allocate(self) -> None:
         """Reserve memory of this engine's own."""
-        self._stop, self._has_time = np.zeros(1, np.int64), True
+        self._has_time = True
         (m, d), k = self.points.shape, len(self.low)
-        self._work = MoveMemory.allocate(m, k, d)
+        self._work = MoveMemory.allocate(m, k, d, self.stop)
         self._costs = np.empty((m, k))
-        # Of no centre the costs have been computed.
-        self._measured, self._columns = np.full((k, d), np.nan), np.empty(k, np.int64)
+        # The centres whose costs these are: none, and NaN differs from all.
+        self._measured = np.full((k, d), np.nan)
         self._heaps = Heaps.allocate(len(self.free) if self.is_limited else 0, k)
         self._candidates = np.empty((k, k, CANDIDATES), np.int64)
 
@@ -125,11 +127,8 @@ class ConstrainedEngine(ModelEngine):
         sizes = np.bincount(parts)
         edges = np.bincount(parts[self.pairs[:, 0]], minlength=len(sizes))
         is_clique = (sizes > 2) & (edges == sizes * (sizes - 1) // 2)
-        order = np.argsort(parts, kind="stable")
-        starts = np.concatenate([[0], np.cumsum(sizes)])
-        cliques = [
-            order[starts[part] : starts[part + 1]] for part in np.flatnonzero(is_clique).tolist()
-        ]
+        order, ends = np.argsort(parts, kind="stable"), np.cumsum(sizes)
+        cliques = [order[ends[i] - sizes[i] : ends[i]] for i in np.flatnonzero(is_clique)]
         return cliques, parts
 
     def _some_placement(self) -> Integers:
@@ -139,20 +138,17 @@ class ConstrainedEngine(ModelEngine):
         if len(self.bound):
             self._measure(spread)
         clusters = self._blank(spread)
-        if self._try_to_place(clusters) and self._limits(clusters) is not None:
+        if self._try_to_place(clusters) and self._problem(clusters) is not None:
             return clusters.labels[self.bound].copy()
-        placed = find_clustering(self.groups, self.bound, self.pairs, self.low, self.high)
-        clusters.labels[self.bound] = placed
-        return placed
+        return find_clustering(self.groups, self.bound, self.pairs, self.low, self.high)
 
     def rows(self, chosen: NDArray[np.intp]) -> FloatArray:
         """Return a few items."""
         return self.points[chosen]
 
     def abandon(self, is_abandoned: bool) -> None:
-        """Stop a transport that another thread is running, too."""
+        """End the refinement that another thread is running; labels will be found soon, too."""
         super().abandon(is_abandoned)
-        self._stop[0] = is_abandoned
         self._has_time = self._has_time and not is_abandoned
 
     def _blank(self, centers: FloatArray) -> Clustering:
@@ -162,45 +158,46 @@ class ConstrainedEngine(ModelEngine):
         return Clustering(labels, means, np.zeros(k), np.zeros(k, np.int64), self.low, self.high)
 
     def _measure(self, centers: FloatArray) -> None:
-        before, weight = self._measured.copy(), self.least_weight
+        """Fill in what all items cost with the centres, for those of them that have moved."""
+        centers = np.ascontiguousarray(centers, np.float64)
+        moved = np.flatnonzero((centers != self._measured).any(axis=1))
         # Nothing is measured before all is: another thread may end it.
-        self._measured[:] = np.nan
+        self._measured[moved] = np.nan
         for block in self.blocks(len(centers)):
-            items = self.items._replace(
-                points=self.items.points[block], weights=self.items.weights[block]
-            )
-            measure(items, self._costs[block], centers, before.copy(), self._columns, weight)
-        self._measured[:] = centers
+            own = self.points[block], self.items.weights[block], self._costs[block]
+            measure(*own, centers, moved, self.least_weight)
+        self._measured[moved] = centers[moved]
 
     def _penalty(self, labels: Integers) -> float:
         # Rounding must not make it negative.
         return max(0.0, float(penalty(self.items, labels)) + self.least_penalty)
 
-    def _placed(self, clusters: Clustering) -> tuple[Clustering, Flow]:
+    def _placed(self, centers: FloatArray) -> tuple[Clustering, Flow]:
         """Place all items with centres where they are, or in the order that suits the limits."""
         orders = [np.arange(len(self.low))]
         if self.differ:
-            orders.append(self._order_by_size(clusters.means))
+            orders.append(self._order_by_size(centers))
         found = []
         for order in orders:
-            one, flow = self._blank(clusters.means[order]), Flow.allocate(len(self.low), self._stop)
+            one, flow = self._blank(centers[order]), Flow.allocate(self._heaps, self.stop)
             self._place(one, flow)
             cost = float(self._costs[np.arange(self.n_samples), one.labels].sum())
             cost += self._penalty(one.labels)
             found.append((cost, one, flow))
-        best = min(found, key=lambda placed: placed[0])
+        _, best, flow = min(found, key=lambda placed: placed[0])
         # The costs of the order that was chosen are still needed.
-        if best is not found[-1]:
-            self._measure(best[1].means)
-        return best[1], best[2]
+        self._measure(best.means)
+        return best, flow
 
-    def _place_soon(self, clusters: Clustering) -> None:
+    def _placed_soon(self, centers: FloatArray) -> Clustering:
         """Place the bound items where they are known to fit, and the free ones one by one."""
-        self._measure(clusters.means)
+        clusters = self._blank(centers)
+        self._measure(centers)
         clusters.labels[self.bound] = self.feasible
-        limits = self._limits(clusters)
-        assert limits is not None
-        fill_soon(self._costs, self.free, *limits, clusters.labels)
+        problem = self._problem(clusters)
+        assert problem is not None
+        fill_soon(problem)
+        return clusters
 
     def _order_by_size(self, centers: FloatArray) -> NDArray[np.intp]:
         """Give the centres that are closest to most samples to the clusters with most room."""
@@ -213,9 +210,8 @@ class ConstrainedEngine(ModelEngine):
     def _place(self, clusters: Clustering, flow: Flow) -> None:
         """Place the bound items in order of regret, and then the free ones at the least cost."""
         self._measure(clusters.means)
-        if self._try_to_place(clusters) and self._fill(clusters, flow):
-            return
-        if not (self._repair(clusters) and self._fill(clusters, flow)):
+        is_placed = self._try_to_place(clusters) and self._fill(clusters, flow)
+        if not is_placed and not (self._repair(clusters) and self._fill(clusters, flow)):
             # One that is known to be possible; moves improve it.
             clusters.labels[self.bound] = self.feasible
             self._fill(clusters, flow)
@@ -228,113 +224,89 @@ class ConstrainedEngine(ModelEngine):
             for clique in self.cliques:
                 if len(clique) > len(self.low):
                     return False
-                clusters.labels[clique] = assign_clique(self._costs[clique])
+                clusters.labels[clique] = linear_sum_assignment(self._costs[clique])[1]
             bound = bound[clusters.labels[bound] < 0]
         window = len(bound) if len(bound) <= FEW_WAITING else WINDOW
         clusters.counts[:] = 0
-        out, left = (clusters.labels, clusters.counts), 0
-        at_once = max(1, PAIRS_AT_ONCE // max(1, window * len(self.low)))
-        for first in range(0, len(bound), at_once):
-            self.check_abandoned()
-            last = min(first + at_once, len(bound))
-            left += place_bound(
-                self.items, self._costs, bound, self.high, window, *out, first, last
-            )
-        return left == 0
+        left = place_bound(self.items, clusters, self._costs, bound, window, self.stop)
+        self.check_abandoned()
+        return bool(left == 0)
 
     def _repair(self, clusters: Clustering) -> bool:
         """Place bound items by an integer program; return whether it was small enough.
 
         Without size limits, only the components that have items without a place.
         """
-        costs, labels = self._costs, clusters.labels
+        labels = clusters.labels
         if self.is_limited:
             return self._solve(self.bound, labels, len(self.free))
         parts = np.unique(self.parts[self.bound[labels[self.bound] < 0]])
-        for part in parts.tolist():
-            items = np.flatnonzero(self.parts == part)
-            if len(items) * costs.shape[1] > MOST_VARIABLES:
-                return False
-            if not self._solve(items, labels, 0):
-                return False
-        return True
+        return all(self._solve(np.flatnonzero(self.parts == part), labels, 0) for part in parts)
 
     def _solve(self, items: Integers, labels: Integers, n_free: int) -> bool:
         """Place some items exactly, together with samples that cost nothing anywhere."""
         if len(items) * len(self.low) > MOST_VARIABLES:
             return False
-        pairs = pairs_among(items, self.pairs, self.n_samples)
-        counts = self.groups.counts[items]
-        verdict, found = place_exactly(
-            self._costs[items], pairs, counts, n_free, self.low, self.high, max_nodes=MOST_NODES
+        pairs, counts = pairs_among(items, self.pairs, self.n_samples), self.groups.counts[items]
+        limits = self.low, self.high
+        found = place_exactly(
+            self._costs[items], pairs, counts, n_free, *limits, max_nodes=MOST_NODES
         )
-        if verdict is Feasibility.FOUND:
+        if found is not None:
             labels[items] = found
-        return verdict is Feasibility.FOUND
+        return found is not None
 
     def _fill(self, clusters: Clustering, flow: Flow) -> bool:
         """Assign the free items at the least total cost; return whether limits allow it."""
-        if (limits := self._limits(clusters)) is None:
+        if (problem := self._problem(clusters)) is None:
             return False
         if self.is_limited:
-            self._find_prices(clusters, flow, *limits)
-        possible: bool = transport(
-            self._costs, self.free, *limits, clusters.labels, flow, self._heaps
-        )
+            self._find_prices(problem, flow)
+        is_possible: bool = transport(problem, flow)
         self.check_abandoned()
-        return possible
+        return is_possible
 
-    def _limits(self, clusters: Clustering) -> tuple[Integers, Integers] | None:
-        """Return how many free items clusters must and may have; None if that is not possible."""
-        (low, high), n_free = self._room(clusters), len(self.free)
-        if (high < 0).any() or low.sum() > n_free or high.sum() < n_free:
+    def _problem(self, clusters: Clustering) -> Problem | None:
+        """Return how the free items are to be assigned; None if limits do not allow it."""
+        counts = self.groups.counts[self.bound]
+        taken = np.bincount(clusters.labels[self.bound], counts, len(self.low)).astype(np.int64)
+        low, high, n_free = np.maximum(self.low - taken, 0), self.high - taken, len(self.free)
+        if (high < 0).any() or not low.sum() <= n_free <= high.sum():
             return None
         # More than all there are is never needed, and would be filled with nothing.
-        return low.copy(), np.minimum(high, n_free)
+        return Problem(self._costs, self.free, low, np.minimum(high, n_free), clusters.labels)
 
-    def _find_prices(self, clusters: Clustering, flow: Flow, low: Integers, high: Integers) -> None:
+    def _find_prices(self, problem: Problem, flow: Flow) -> None:
         """Solve the problem for some of the items first, if prices are far from what they will be.
 
         Prices of a share of the items are off by what is left to chance, so this is not worthwhile
         if less than that has to be shifted.
         """
-        n_free, k = len(self.free), len(low)
+        n_free, k = len(self.free), len(self.low)
         for stride in STRIDES:
-            items = self.free[::stride]
+            items = np.ascontiguousarray(self.free[::stride])
             if len(items) < FEWEST_PER_CLUSTER * k:
                 continue
             if flow.prices.any():
-                begin(self._costs, self.free, low, high, clusters.labels, flow)
+                begin(problem, flow)
                 too_many = int(flow.excess[flow.excess > 0].sum())
                 if too_many < math.sqrt(stride * n_free * k):
                     continue
             share = len(items) / n_free
-            some_low = np.floor(share * low).astype(np.int64)
-            some_high = np.minimum(np.ceil(share * high), len(items)).astype(np.int64)
-            transport(self._costs, items, some_low, some_high, clusters.labels, flow, self._heaps)
-
-    def _room(self, clusters: Clustering) -> tuple[Integers, Integers]:
-        """Return how many free items clusters must and may have."""
-        if not len(self.bound):
-            return self.low, self.high
-        counts = self.groups.counts[self.bound]
-        taken = np.bincount(clusters.labels[self.bound], counts, len(self.low)).astype(np.int64)
-        return np.maximum(self.low - taken, 0), self.high - taken
+            low = np.floor(share * problem.low).astype(np.int64)
+            high = np.minimum(np.ceil(share * problem.high), len(items)).astype(np.int64)
+            transport(problem._replace(items=items, low=low, high=high), flow)
 
     def nearest(self, centers: FloatArray) -> FloatArray:
         """Squared distances to the closest centres."""
-        return closest_centers(self, self.items, centers)[1]
+        return closest_centers(self, self.points, centers)[1]
 
     def assign(self, centers: FloatArray) -> tuple[Labels, float]:
         """Place all items with centres where they are; return the objective too.
 
         If the engine has been abandoned, there is no time to do so at the least cost.
         """
-        clusters = self._blank(centers)
-        if self._has_time:
-            clusters = self._placed(clusters)[0]
-        else:
-            self._place_soon(clusters)
+        clusters = self._placed(centers)[0] if self._has_time else self._placed_soon(centers)
         squares = self._costs[np.arange(self.n_samples), clusters.labels]
         objective = float(squares[self.weights > 0.0].sum()) + self._penalty(clusters.labels)
         return clusters.labels.astype(np.int32), self.frame.inertia_in_data_units(objective)
@@ -349,7 +321,7 @@ class ConstrainedEngine(ModelEngine):
         self, centers: FloatArray, single_moves: bool, goal: float = math.inf
     ) -> Refinement:
         """Assign and average, then move and exchange items, until nothing changes."""
-        clusters, flow = self._placed(self._blank(centers))
+        clusters, flow = self._placed(centers)
         objective = self._centre(clusters)
         n_iter = 1
         for _ in range(MOST_ROUNDS):
@@ -397,58 +369,43 @@ class ConstrainedEngine(ModelEngine):
 
     def _move(self, clusters: Clustering) -> bool:
         """Move single items and chains, then exchange items; return whether any did."""
-        moved = 0
-        for _ in range(MOST_ROUNDS):
+        for n_rounds in range(MOST_ROUNDS):
+            now = int(move_items(self.items, clusters, self._work))
             self.check_abandoned()
-            now = 0
-            for block in self.blocks(len(self.low)):
-                bounds = block.start, block.stop
-                now += int(move_items(self.items, clusters, self._work, *bounds))
             if not now and self.is_limited:
                 self._measure(clusters.means)
-                now = self._exchange(clusters)
+                self._candidates.fill(NONE)
+                memory = self._costs, self._candidates, self._work
+                now = int(exchange_items(self.items, clusters, *memory))
+                self.check_abandoned()
             if not now:
-                break
-            moved += now
+                return n_rounds > 0
             # What is added up move by move drifts by rounding.
             self._centre(clusters)
-        return moved > 0
-
-    def _exchange(self, clusters: Clustering) -> int:
-        """Exchange items; return how many pairs."""
-        k, exchanged = len(self.low), 0
-        memory = self._costs, self._candidates, self._work
-        at_once = max(1, PAIRS_AT_ONCE // (k * CANDIDATES**2))
-        for first in range(0, k, at_once):
-            self.check_abandoned()
-            last = min(first + at_once, k)
-            exchanged += int(exchange_items(self.items, clusters, *memory, first, last))
-        return exchanged
+        return True
 
 
 def measured_blocks(
-    engine: ModelEngine, items: Items, centers: FloatArray
+    engine: ModelEngine, points: FloatArray, centers: FloatArray
 ) -> Iterator[tuple[slice, FloatArray]]:
-    """Yield some items at a time, and their squared distances to all centres without weights."""
-    k = len(centers)
-    centers, columns = np.ascontiguousarray(centers), np.empty(k, np.int64)
-    ones = np.ones(len(items.points))
-    for block in engine.blocks(k):
-        some = items._replace(points=items.points[block], weights=ones[block])
-        squares, unknown = np.empty((len(some.points), k)), np.full(centers.shape, np.nan)
-        measure(some, squares, centers, unknown, columns, 0.0)
+    """Yield some samples at a time, and their squared distances to all centres."""
+    centers, columns = np.ascontiguousarray(centers), np.arange(len(centers))
+    for block in engine.blocks(len(centers)):
+        some = points[block]
+        squares = np.empty((len(some), len(centers)))
+        measure(some, np.ones(len(some)), squares, centers, columns, 0.0)
         yield block, squares
 
 
 def closest_centers(
-    engine: ModelEngine, items: Items, centers: FloatArray
+    engine: ModelEngine, points: FloatArray, centers: FloatArray
 ) -> tuple[Integers, FloatArray]:
-    """Return the closest centre of each item, and its squared distance, whatever the weights.
+    """Return the closest centre of each sample, and its squared distance.
 
     The distances to all centres are never held together: of many samples, memory has no room.
     """
-    labels, nearest = np.empty(len(items.points), np.int64), np.empty(len(items.points))
-    for block, squares in measured_blocks(engine, items, centers):
+    labels, nearest = np.empty(len(points), np.int64), np.empty(len(points))
+    for block, squares in measured_blocks(engine, points, centers):
         labels[block], nearest[block] = squares.argmin(axis=1), squares.min(axis=1)
     return labels, nearest
 
@@ -459,17 +416,16 @@ def kernel_calls() -> Sequence[Call]:
     one = ints[:1]
     items = Items(grid, floats, one, ints, one, ints, one, floats)
     clusters = Clustering(one, grid, floats, one, one, one)
-    work, heaps = MoveMemory.allocate(1, 1, 1), Heaps.allocate(1, 1)
-    candidates = np.zeros((1, 1, CANDIDATES), np.int64)
-    flow: Any = Flow.allocate(1)
+    work, candidates = MoveMemory.allocate(1, 1, 1, one), np.zeros((1, 1, CANDIDATES), np.int64)
+    problem, flow = Problem(grid, one, one, one, one), Flow.allocate(Heaps.allocate(1, 1))
     return [
-        Call(measure, (items, grid, grid, grid, one, 0.0), 0.4),
+        Call(measure, (grid, floats, grid, grid, one, 0.0), 0.4),
         Call(centre, (items, clusters, work), 0.4),
         Call(penalty, (items, one), 0.3),
-        Call(move_items, (items, clusters, work, 0, 1), 1.0),
-        Call(exchange_items, (items, clusters, grid, candidates, work, 0, 1), 1.0),
-        Call(place_bound, (items, grid, one, one, 1, one, one, 0, 1), 0.6),
-        Call(transport, (grid, one, one, one, one, flow, heaps), 1.2),
-        Call(begin, (grid, one, one, one, one, flow), 0.3),
-        Call(fill_soon, (grid, one, one, one, one), 0.2),
+        Call(move_items, (items, clusters, work), 1.0),
+        Call(exchange_items, (items, clusters, grid, candidates, work), 1.0),
+        Call(place_bound, (items, clusters, grid, one, 1, one), 0.6),
+        Call(transport, (problem, flow), 1.2),
+        Call(begin, (problem, flow), 0.3),
+        Call(fill_soon, (problem,), 0.2),
     ]

@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import Bounds, LinearConstraint, linear_sum_assignment, milp
+from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import block_array, coo_array, eye_array, kron
+from scipy.sparse.csgraph import breadth_first_order
 
 from evomeans.engines.constrained.links import (
     Groups,
     InfeasibleError,
     Links,
+    graph_of,
     group_samples,
     pairs_among,
 )
 from evomeans.typing import FloatArray, Integers
-
-# HiGHS reports these for a program that was solved, and for one that has no solution.
-SOLVED, IMPOSSIBLE = 0, 2
-
-
-class Feasibility(StrEnum):
-    """What is known of an integer program in the end."""
-
-    FOUND = "found"
-    IMPOSSIBLE = "impossible"
-    OPEN = "open"
-
-
-def assign_clique(costs: FloatArray) -> Integers:
-    """Place items that all exclude each other at the least cost; there are at most k of them."""
-    return np.asarray(linear_sum_assignment(costs)[1], dtype=np.int64)
 
 
 def place_exactly(
@@ -47,15 +31,15 @@ def place_exactly(
     high: Integers,
     *,
     max_nodes: int | None = None,
-) -> tuple[Feasibility, Integers]:
+) -> Integers | None:
     """Place items at the least total cost, such that pairs are apart and sizes within limits.
 
     * ``costs`` (b, k) and ``counts`` (b,): what each item costs in each cluster, and how many
       samples it is.
     * ``n_free``: samples that can be put anywhere; they cost nothing here.
-    * ``max_nodes``: of the search tree. None leaves nothing open.
+    * ``max_nodes``: of the search tree.
 
-    Returns labels (b,) too, empty unless a placement was found.
+    Returns labels (b,), or None if there are none, or none were found within ``max_nodes``.
     """
     b, k = costs.shape
     one, each, n_pairs = eye_array(k), np.ones((1, k)), len(pairs)
@@ -80,16 +64,13 @@ def place_exactly(
         constraints=LinearConstraint(conditions, lower, upper),
         options={} if max_nodes is None else {"node_limit": max_nodes},
     )
-    if result.x is not None:
-        chosen = result.x[: b * k].reshape(b, k).argmax(axis=1)
-        return Feasibility.FOUND, chosen.astype(np.int64)
-    verdict = Feasibility.IMPOSSIBLE if result.status == IMPOSSIBLE else Feasibility.OPEN
-    return verdict, np.empty(0, np.int64)
+    if result.x is None:
+        return None
+    return result.x[: b * k].reshape(b, k).argmax(axis=1).astype(np.int64)
 
 
-# The most steps to look for cliques, and the most items to shrink an impossible part of.
-CLIQUE_STEPS, MOST_TO_SHRINK = 50_000, 40
-NAMED = 12
+# The most steps to look for cliques, and the most samples that an error names.
+CLIQUE_STEPS, NAMED = 50_000, 12
 
 
 def check_sizes(low: Integers, high: Integers, n_samples: int) -> None:
@@ -132,21 +113,10 @@ def check_links(links: Links, of_sample: Integers, counts: Integers, high: Integ
 
 def shortest_path(n_samples: int, pairs: Integers, begin: int, end: int) -> list[int]:
     """Return the samples on a shortest chain of links between two that are connected."""
-    partners: list[list[int]] = [[] for _ in range(n_samples)]
-    for one, other in pairs.tolist():
-        partners[one].append(other)
-        partners[other].append(one)
-    before = {begin: begin}
-    waiting = deque([begin])
-    while end not in before:
-        sample = waiting.popleft()
-        for partner in partners[sample]:
-            if partner not in before:
-                before[partner] = sample
-                waiting.append(partner)
+    _, before = breadth_first_order(graph_of(pairs, n_samples), begin, directed=False)
     path = [end]
     while path[-1] != begin:
-        path.append(before[path[-1]])
+        path.append(int(before[path[-1]]))
     return path[::-1]
 
 
@@ -168,39 +138,26 @@ def find_clustering(
             f"({_named(_first_samples(groups, bound[clique]))}), and there are only {k} clusters. "
             "Raise n_clusters, or leave out some of their pairs."
         )
-    costs = _breaking_symmetry(len(bound), k, clique, low, high)
-    verdict, labels = place_exactly(costs, local, counts, n_free, low, high)
-    if verdict is Feasibility.FOUND:
-        return labels
-    raise _error_for(groups, bound, local, low, high, n_free)
-
-
-def _breaking_symmetry(
-    n_bound: int, k: int, clique: list[int], low: Integers, high: Integers
-) -> Any:
-    """Return costs that give items of a clique clusters of their own.
-
-    Clusters with equal limits can be exchanged, and a proof should not try all orders of them.
-    """
-    costs = np.zeros((n_bound, k))
-    if len({*zip(low.tolist(), high.tolist(), strict=True)}) == 1:
-        for place, item in enumerate(clique):
-            costs[item] = 1.0
-            costs[item, place] = 0.0
-    return costs
+    costs = np.zeros((len(bound), k))
+    if np.ptp(low) == np.ptp(high) == 0:
+        # Clusters can be exchanged, and a proof should not try all orders of them.
+        costs[clique] = 1.0
+        costs[clique, range(len(clique))] = 0.0
+    labels = place_exactly(costs, local, counts, n_free, low, high)
+    if labels is None:
+        raise _error_for(groups, bound, local, low, high)
+    return labels
 
 
 def _error_for(
-    groups: Groups, bound: Integers, pairs: Integers, low: Integers, high: Integers, n_free: int
+    groups: Groups, bound: Integers, pairs: Integers, low: Integers, high: Integers
 ) -> InfeasibleError:
     k, counts = len(low), groups.counts[bound]
-    n = int(counts.sum()) + n_free
-    unlimited = np.zeros(k, np.int64), np.full(k, n)
-    parts = group_samples(len(bound), pairs)
+    parts, any_size = group_samples(len(bound), pairs), np.full(k, len(groups.of_sample))
     for part in range(int(parts.max(initial=-1)) + 1):
         items = np.flatnonzero(parts == part)
-        if not can_be_placed(items, pairs, counts, *unlimited):
-            items = _shrunk(items, pairs, counts, *unlimited)
+        costs, own = np.zeros((len(items), k)), pairs_among(items, pairs, len(bound))
+        if place_exactly(costs, own, counts[items], 0, 0 * low, any_size) is None:
             return InfeasibleError(
                 f"{k} clusters are too few for the cannot_link pairs among {len(items)} samples "
                 f"({_named(_first_samples(groups, bound[items]))}). Raise n_clusters, or leave "
@@ -212,29 +169,6 @@ def _error_for(
         f"{joined}no assignment satisfies all links with clusters of {low.min()} to {high.max()} "
         "samples, which was proven. Widen size_min and size_max, or leave out some links."
     )
-
-
-def can_be_placed(
-    items: NDArray[Any], pairs: Integers, counts: Integers, low: Integers, high: Integers
-) -> bool:
-    """Whether some of the items can be placed, proven."""
-    local = pairs_among(items, pairs, len(counts))
-    costs = np.zeros((len(items), len(low)))
-    verdict, _ = place_exactly(costs, local, counts[items], 0, low, high)
-    return verdict is Feasibility.FOUND
-
-
-def _shrunk(
-    items: NDArray[Any], pairs: Integers, counts: Integers, low: Integers, high: Integers
-) -> NDArray[Any]:
-    """Leave out items as long as the rest cannot be placed; only of few is the rest minimal."""
-    if len(items) > MOST_TO_SHRINK:
-        return items
-    for item in items.tolist():
-        fewer = items[items != item]
-        if not can_be_placed(fewer, pairs, counts, low, high):
-            items = fewer
-    return items
 
 
 def largest_clique(n_items: int, pairs: Integers, more_than: int) -> list[int]:

@@ -69,9 +69,14 @@ class Groups:
     counts: Integers
 
 
+def graph_of(pairs: Integers, n_samples: int) -> csr_array:
+    """Return the adjacency matrix of pairs."""
+    return csr_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), (n_samples, n_samples))
+
+
 def group_samples(n_samples: int, pairs: Integers) -> Integers:
     """Return the component of every sample, in the order of their first samples."""
-    graph = csr_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), (n_samples, n_samples))
+    graph = graph_of(pairs, n_samples)
     return connected_components(graph, directed=False)[1].astype(np.int64)
 
 

@@ -74,8 +74,7 @@ class MoveMemory(NamedTuple):
     * ``is_in_chain`` (n,): always False between two moves.
     * ``sums`` (k, d)
     * ``shifts`` (2, d): how the moments of two clusters change.
-    * ``numbers`` (4,): of a chain: weights that leave the first and the second cluster; the change
-      of the objective; and the size of the terms that make it up.
+    * ``stop`` (1,): not zero if the result is no longer needed.
     """
 
     squares: FloatArray
@@ -85,48 +84,46 @@ class MoveMemory(NamedTuple):
     is_in_chain: NDArray[np.bool_]
     sums: FloatArray
     shifts: FloatArray
-    numbers: FloatArray
+    stop: Integers
 
     @classmethod
-    def allocate(cls, n_items: int, n_clusters: int, n_features: int) -> MoveMemory:
+    def allocate(cls, n_items: int, n_clusters: int, n_features: int, stop: Integers) -> MoveMemory:
         """Reserve memory."""
         squares, extra, is_blocked = *np.empty((2, n_clusters)), np.empty(n_clusters, np.bool_)
         chain, is_in_chain = np.empty(n_items, np.int64), np.zeros(n_items, np.bool_)
         sums, shifts = np.empty((n_clusters, n_features)), np.empty((2, n_features))
-        return cls(squares, extra, is_blocked, chain, is_in_chain, sums, shifts, np.empty(4))
+        return cls(squares, extra, is_blocked, chain, is_in_chain, sums, shifts, stop)
 
 
 @jit
 def place_bound(
     items: Items,
+    clusters: Clustering,
     costs: FloatArray,
     bound: Integers,
-    high: Integers,
     window: int,
-    labels: Integers,
-    counts: Integers,
-    first: int,
-    last: int,
+    stop: Integers,
 ) -> int:
     """Place bound items one after the other where they are cheapest, and not blocked.
 
     Next is the item with the fewest clusters left; of several, the one that has most to lose if its
     cheapest cluster is blocked too, which is its regret.
 
-    * ``bound`` (b,): the items to place, changed: in the order in which they were placed. The
-      places from ``first`` to ``last`` are filled. Those before must be filled, and later ones are
-      looked at, up to a ``window`` of waiting items.
-    * ``high`` (k,): the most samples that clusters may have.
-    * ``labels`` (n,), out: must be −1 for bound items.
-    * ``counts`` (k,), in and out: samples that were placed in the clusters.
+    * ``clusters``: labels of bound items must be −1; counts are of what was placed before.
+    * ``costs`` (n, k): of items in clusters.
+    * ``bound`` (b,): the items to place, changed: in the order in which they were placed.
+    * ``window``: how many waiting items are looked at for the next one.
+    * ``stop`` (1,): not zero if the result is no longer needed.
 
     Returns how many items could not be placed, because all clusters are blocked.
     """
     left, end = 0, bound.shape[0]
-    for place in range(first, last):
+    for place in range(end):
+        if stop[0] != 0:
+            break
         chosen, fewest, largest, where = place, costs.shape[1] + 1, -1.0, NONE
         for p in range(place, min(end, place + window)):
-            n_open, regret, best = look(items, costs, bound[p], high, labels, counts)
+            n_open, regret, best = look(items, clusters, costs, bound[p])
             if n_open < fewest or (n_open == fewest and regret > largest):
                 chosen, fewest, largest, where = p, n_open, regret, best
             if n_open == 0:
@@ -136,27 +133,25 @@ def place_bound(
         if where == NONE:
             left += 1
         else:
-            labels[i] = where
-            counts[where] += items.counts[i]
+            clusters.labels[i] = where
+            clusters.counts[where] += items.counts[i]
     return left
 
 
 @jit(inline=False)
-def look(
-    items: Items, costs: FloatArray, i: int, high: Integers, labels: Integers, counts: Integers
-) -> tuple[int, float, int]:
+def look(items: Items, clusters: Clustering, costs: FloatArray, i: int) -> tuple[int, float, int]:
     """Return how many clusters are open to an item, its regret, and the cheapest one."""
     n_open, best, lowest, second = 0, NONE, ENDLESS, ENDLESS
     for j in range(costs.shape[1]):
-        if counts[j] + items.counts[i] > high[j]:
+        if clusters.counts[j] + items.counts[i] > clusters.high[j]:
             continue
         is_open, cost = True, costs[i, j]
         for e in range(items.hard_start[i], items.hard_start[i + 1]):
-            is_open = is_open and labels[items.hard[e]] != j
+            is_open = is_open and clusters.labels[items.hard[e]] != j
         if not is_open:
             continue
         for e in range(items.soft_start[i], items.soft_start[i + 1]):
-            if labels[items.soft[e]] == j:
+            if clusters.labels[items.soft[e]] == j:
                 cost += items.penalties[e]
         n_open += 1
         if cost < lowest:
@@ -170,39 +165,26 @@ def look(
 LEAST_GAIN = 1e-9
 # The most items that change sides together.
 LONGEST_CHAIN = 256
-LEFT, CAME, CHANGE, SIZE = range(4)
 
 
 @jit(inline=False)
 def measure(
-    items: Items,
+    points: FloatArray,
+    weights: FloatArray,
     costs: FloatArray,
     means: FloatArray,
-    measured: FloatArray,
     columns: Integers,
     least_weight: float,
 ) -> None:
-    """Fill in what every item costs in every cluster, its weight times the squared distance.
+    """Fill in what every item costs in some clusters, its weight times the squared distance.
 
     Items without weight count a little, so that they go where they are closest.
-
-    ``measured`` (k, d) are the means for which ``costs`` (n, k) has been filled in before; what did
-    not move is left as it is.
     """
-    count = 0
-    for j in range(means.shape[0]):
-        has_moved = False
-        for t in range(means.shape[1]):
-            has_moved = has_moved or means[j, t] != measured[j, t]
-            measured[j, t] = means[j, t]
-        if has_moved:
-            columns[count] = j
-            count += 1
     for i in range(costs.shape[0]):
-        weight = max(items.weights[i], least_weight)
-        for c in range(count):
+        weight = max(weights[i], least_weight)
+        for c in range(columns.shape[0]):
             j = columns[c]
-            costs[i, j] = weight * squared_difference(items.points, i, means, j)
+            costs[i, j] = weight * squared_difference(points, i, means, j)
 
 
 @jit(inline=False)
@@ -250,10 +232,12 @@ def penalty(items: Items, labels: Integers) -> float:
 
 
 @jit(inline=False)
-def move_items(items: Items, clusters: Clustering, work: MoveMemory, first: int, last: int) -> int:
-    """Visit some items once; move those that lower the objective, and return how many did."""
+def move_items(items: Items, clusters: Clustering, work: MoveMemory) -> int:
+    """Visit all items once; move those that lower the objective, and return how many did."""
     moved = 0
-    for i in range(first, last):
+    for i in range(items.weights.shape[0]):
+        if work.stop[0] != 0:
+            break
         if items.weights[i] > 0.0 or items.soft_start[i] < items.soft_start[i + 1]:
             moved += move_item(items, clusters, i, work)
     return moved
@@ -377,9 +361,7 @@ def is_better(
             come += items.counts[work.chain[p]]
     if not has_room(clusters, a, b, leave, come):
         return False
-    add_up(items, clusters, a, b, length, work)
-    change, size = work.numbers[CHANGE], work.numbers[SIZE]
-    more = work.numbers[CAME] - work.numbers[LEFT]
+    change, size, more = add_up(items, clusters, a, b, length, work)
     for side in range(2):
         weight = clusters.weights[a] + more if side == 0 else clusters.weights[b] - more
         if weight > 0.0:
@@ -391,8 +373,11 @@ def is_better(
 @jit
 def add_up(
     items: Items, clusters: Clustering, a: int, b: int, length: int, work: MoveMemory
-) -> None:
-    """Add up what changes for the items of a chain, with all centres where they are."""
+) -> tuple[float, float, float]:
+    """Add up what changes for the items of a chain, with all centres where they are.
+
+    Returns the change, the size of the terms that make it up, and the weight that ``a`` gains.
+    """
     d = items.points.shape[1]
     left = came = change = size = 0.0
     for t in range(d):
@@ -419,8 +404,7 @@ def add_up(
         size += abs(soft)
     for p in range(length):
         work.is_in_chain[work.chain[p]] = False
-    work.numbers[LEFT], work.numbers[CAME] = left, came
-    work.numbers[CHANGE], work.numbers[SIZE] = change, size
+    return change, size, came - left
 
 
 @jit
@@ -454,19 +438,18 @@ def exchange_items(
     costs: FloatArray,
     candidates: Integers,
     work: MoveMemory,
-    first: int,
-    last: int,
 ) -> int:
     """Exchange pairs of items that lower the objective; return how many.
 
-    The clusters from ``first`` to ``last`` exchange items with all that follow them. ``costs``
-    (n, k) is what items cost in clusters; ``candidates`` are filled in with the first cluster.
+    * ``costs`` (n, k): of items in clusters.
+    * ``candidates`` (k, k, CANDIDATES): NONE; filled in here.
     """
     k, exchanged = clusters.means.shape[0], 0
-    if first == 0:
-        list_candidates(items, clusters, costs, candidates)
-    for a in range(first, last):
+    list_candidates(items, clusters, costs, candidates)
+    for a in range(k):
         for b in range(a + 1, k):
+            if work.stop[0] != 0:
+                return exchanged
             if has_room(clusters, a, b, 1, 0) and has_room(clusters, a, b, 0, 1):
                 # Single moves have seen to these.
                 continue
@@ -514,10 +497,6 @@ def list_candidates(
 ) -> None:
     """List the items of each cluster that cost least more in each other one, cheapest first."""
     k = clusters.means.shape[0]
-    for a in range(k):
-        for b in range(k):
-            for p in range(CANDIDATES):
-                candidates[a, b, p] = NONE
     for i in range(costs.shape[0]):
         # Where others have to give way, chains have been tried.
         if items.hard_start[i] < items.hard_start[i + 1]:

@@ -21,7 +21,7 @@ References
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,33 +33,49 @@ from evomeans.typing import FloatArray, Integers, Labels
 
 
 @bundle
+class Problem(NamedTuple):
+    """What is to be assigned.
+
+    * ``costs`` (n, k): of each sample in each cluster.
+    * ``items`` (f,): the samples to assign; the others keep their labels, and count nothing.
+    * ``low`` and ``high`` (k,): how many of them each cluster must and may have.
+    * ``labels`` (n,), out.
+    """
+
+    costs: FloatArray
+    items: Integers
+    low: Integers
+    high: Integers
+    labels: Integers
+
+
+@bundle
 class Heaps(NamedTuple):
     """Heaps over all pairs of clusters.
 
-    * ``root`` (k, k): the node with the smallest key, −1 in an empty heap.
-    * ``least`` (k, k): the smallest key of heaps that are not built.
+    * ``root`` and ``least`` (k, k): the node with the smallest key, −1 in an empty heap; and that
+      key, endless there.
     * ``cut`` (k, k): heaps that are built hold all samples whose keys are not larger than this.
-    * ``is_built`` (k, k): whether other nodes than the root are in the heap.
-    * ``child``, ``next`` and ``before`` (n·k,): the first child of a node; its next sibling; and
-      its previous one, or its parent if it is the first.
+    * ``is_built`` (k,): whether other nodes than the root are in the heaps of a cluster.
+    * ``key``, ``child``, ``next`` and ``before`` (n·k,): the key of a node; its first child; its
+      next sibling; and its previous one, or its parent if it is the first.
     """
 
-    root: NDArray[np.int64]
-    least: NDArray[np.float64]
-    cut: NDArray[np.float64]
+    root: Integers
+    least: FloatArray
+    cut: FloatArray
     is_built: NDArray[np.bool_]
-    key: NDArray[np.float64]
-    child: NDArray[np.int64]
-    next: NDArray[np.int64]
-    before: NDArray[np.int64]
+    key: FloatArray
+    child: Integers
+    next: Integers
+    before: Integers
 
     @classmethod
     def allocate(cls, n_samples: int, n_clusters: int) -> Heaps:
         """Reserve memory."""
-        size = n_samples * n_clusters
-        links: list[Any] = [np.empty(size, np.int64) for _ in range(3)]
-        pairs = (n_clusters, n_clusters)
-        root, is_built = np.empty(pairs, np.int64), np.empty(pairs, np.bool_)
+        size, pairs = n_samples * n_clusters, (n_clusters, n_clusters)
+        root, is_built = np.empty(pairs, np.int64), np.empty(n_clusters, np.bool_)
+        links = np.empty((3, size), np.int64)
         return cls(root, np.empty(pairs), np.empty(pairs), is_built, np.empty(size), *links)
 
 
@@ -107,11 +123,18 @@ def unite_siblings(heaps: Heaps, first: int) -> int:
 
 
 @jit
+def set_root(heaps: Heaps, a: int, b: int, root: int) -> None:
+    """Let a node be the root of heap (a, b)."""
+    heaps.root[a, b] = root
+    heaps.least[a, b] = ENDLESS if root == NONE else heaps.key[root]
+
+
+@jit
 def insert(heaps: Heaps, a: int, b: int, node: int, key: float) -> None:
     """Put a node into heap (a, b)."""
     heaps.key[node] = key
     heaps.child[node] = heaps.next[node] = heaps.before[node] = NONE
-    heaps.root[a, b] = link(heaps, heaps.root[a, b], node)
+    set_root(heaps, a, b, link(heaps, heaps.root[a, b], node))
 
 
 @jit(inline=False)
@@ -120,7 +143,7 @@ def remove(heaps: Heaps, a: int, b: int, node: int) -> None:
     rest = unite_siblings(heaps, heaps.child[node])
     heaps.child[node] = NONE
     if heaps.root[a, b] == node:
-        heaps.root[a, b] = rest
+        set_root(heaps, a, b, rest)
         return
     before, after = heaps.before[node], heaps.next[node]
     if heaps.child[before] == node:
@@ -140,7 +163,7 @@ SMALL_KEYS = 0.35
 
 @bundle
 class Flow(NamedTuple):
-    """Where a transport stands; all arrays have an entry for each cluster and one for the sink.
+    """Where a transport stands; arrays have an entry for each cluster and one for the sink.
 
     * ``sizes`` and ``flow``: samples of clusters, and what these hand on to the sink.
     * ``excess``: what nodes have too much; negative where they lack something.
@@ -157,78 +180,67 @@ class Flow(NamedTuple):
     length: FloatArray
     before: Integers
     is_done: NDArray[np.bool_]
+    heaps: Heaps
     stop: Integers
 
     @classmethod
-    def allocate(cls, n_clusters: int, stop: Integers | None = None) -> Flow:
+    def allocate(cls, heaps: Heaps, stop: Integers | None = None) -> Flow:
         """Reserve memory; all prices are zero."""
-        k = n_clusters + 1
-        sizes, flow, excess, before = (np.zeros(k, np.int64) for _ in range(4))
+        k = len(heaps.root) + 1
+        sizes, flow, excess, before = np.zeros((4, k), np.int64)
         is_done, stop = np.zeros(k, np.bool_), np.zeros(1, np.int64) if stop is None else stop
-        return cls(sizes, flow, excess, np.zeros(k), np.zeros(k), before, is_done, stop)
+        return cls(sizes, flow, excess, np.zeros(k), np.zeros(k), before, is_done, heaps, stop)
 
 
 @jit
-def transport(
-    costs: FloatArray,
-    items: Integers,
-    low: Integers,
-    high: Integers,
-    labels: Integers,
-    state: Flow,
-    heaps: Heaps,
-) -> bool:
+def transport(problem: Problem, state: Flow) -> bool:
     """Assign samples at the least total cost.
 
-    * ``items`` (f,): the samples to assign; the others keep their labels, and count nothing.
-    * ``low`` and ``high`` (k,): how many of them each cluster must and may have.
-    * ``state``: prices to begin with, in and out: those of a similar problem save most of the work.
-
+    ``state`` has the prices to begin with: those of a similar problem save most of the work.
     Returns False if the limits leave no assignment, or if it was stopped.
     """
-    k = costs.shape[1]
-    begin(costs, items, low, high, labels, state)
-    is_balanced = True
-    for node in range(k + 1):
-        is_balanced = is_balanced and state.excess[node] == 0
-    if is_balanced:
+    begin(problem, state)
+    if is_balanced(state):
         return True
-    fill_heaps(costs, items, labels, state, heaps)
-    while True:
-        source = NONE
-        for node in range(k + 1):
-            if state.excess[node] > 0:
-                source = node
-        if source == NONE:
-            return True
+    fill_heaps(problem, state)
+    while not is_balanced(state):
         if state.stop[0] != 0:
             return False
-        target = find_path(low, high, state, heaps)
+        target = find_path(problem, state)
         if target == NONE:
             return False
-        shift(costs, items, labels, target, state, heaps)
+        shift(problem, state, target)
+    return True
 
 
 @jit
-def fill_soon(
-    costs: FloatArray, items: Integers, low: Integers, high: Integers, labels: Integers
-) -> None:
+def is_balanced(state: Flow) -> bool:
+    """Whether no node has too much; then none lacks anything, since all excesses sum to zero."""
+    most = 0
+    for node in range(state.excess.shape[0]):
+        most = max(most, state.excess[node])
+    return most == 0
+
+
+@jit
+def fill_soon(problem: Problem) -> None:
     """Assign samples one after the other to the cheapest cluster that limits leave them.
 
     The limits must leave an assignment, and are used up. A cluster may have more than it must as
     long as there are more samples left than all clusters still must have.
     """
+    costs, low, high = problem.costs, problem.low, problem.high
     k = costs.shape[1]
-    spare = items.shape[0]
+    spare = problem.items.shape[0]
     for j in range(k):
         spare -= low[j]
-    for p in range(items.shape[0]):
-        i, best = items[p], NONE
+    for p in range(problem.items.shape[0]):
+        i, best = problem.items[p], NONE
         for j in range(k):
             may_have = high[j] > 0 and (low[j] > 0 or spare > 0)
             if may_have and (best == NONE or costs[i, j] < costs[i, best]):
                 best = j
-        labels[i] = best
+        problem.labels[i] = best
         high[best] -= 1
         if low[best] > 0:
             low[best] -= 1
@@ -237,14 +249,12 @@ def fill_soon(
 
 
 @jit
-def begin(
-    costs: FloatArray, items: Integers, low: Integers, high: Integers, labels: Integers, state: Flow
-) -> None:
+def begin(problem: Problem, state: Flow) -> None:
     """Assign every sample to its cheapest cluster at the prices, and see what is too much where.
 
     A cluster of negative price is full, and one of positive price has only what it must.
     """
-    k = costs.shape[1]
+    costs, items, k = problem.costs, problem.items, problem.costs.shape[1]
     largest = 0.0
     for j in range(k):
         state.sizes[j] = 0
@@ -262,126 +272,103 @@ def begin(
             cost = costs[i, j] - state.prices[j]
             if cost < lowest:
                 best, lowest = j, cost
-        labels[i] = best
+        problem.labels[i] = best
         state.sizes[best] += 1
     state.excess[k] = -items.shape[0]
     for j in range(k):
+        flow = min(max(state.sizes[j], problem.low[j]), problem.high[j])
         if state.prices[j] < 0.0:
-            flow = high[j]
+            flow = problem.high[j]
         elif state.prices[j] > 0.0:
-            flow = low[j]
-        else:
-            flow = min(max(state.sizes[j], low[j]), high[j])
+            flow = problem.low[j]
         state.flow[j] = flow
         state.excess[j] = state.sizes[j] - flow
         state.excess[k] += flow
 
 
 @jit
-def fill_heaps(
-    costs: FloatArray, items: Integers, labels: Integers, state: Flow, heaps: Heaps
-) -> None:
+def fill_heaps(problem: Problem, state: Flow) -> None:
     """Find the cheapest sample of every heap, and how cheap those are that it will hold."""
-    k = costs.shape[1]
+    costs, heaps, k = problem.costs, state.heaps, problem.costs.shape[1]
     for a in range(k):
+        heaps.is_built[a] = False
         for b in range(k):
-            heaps.root[a, b] = NONE
-            heaps.least[a, b] = ENDLESS
+            set_root(heaps, a, b, NONE)
             heaps.cut[a, b] = 0.0
-            heaps.is_built[a, b] = False
-    for p in range(items.shape[0]):
-        i = items[p]
-        a = labels[i]
-        own = costs[i, a]
+    for p in range(problem.items.shape[0]):
+        i = problem.items[p]
+        a = problem.labels[i]
         for b in range(k):
-            heaps.cut[a, b] += costs[i, b] - own
-        enter(costs, items, p, a, heaps)
+            heaps.cut[a, b] += costs[i, b] - costs[i, a]
+        enter(problem, heaps, p, a)
     for a in range(k):
         for b in range(k):
-            mean = heaps.cut[a, b] / max(state.sizes[a], 1)
-            heaps.cut[a, b] = heaps.least[a, b] + SMALL_KEYS * (mean - heaps.least[a, b])
+            mean, lowest = heaps.cut[a, b] / max(state.sizes[a], 1), heaps.least[a, b]
+            heaps.cut[a, b] = lowest + SMALL_KEYS * (mean - lowest)
 
 
 @jit
-def enter(costs: FloatArray, items: Integers, p: int, a: int, heaps: Heaps) -> None:
+def enter(problem: Problem, heaps: Heaps, p: int, a: int) -> None:
     """Put a sample into all heaps of its cluster that hold such keys."""
-    i, k = items[p], costs.shape[1]
+    costs, i, k = problem.costs, problem.items[p], problem.costs.shape[1]
     for b in range(k):
+        key, node = costs[i, b] - costs[i, a], p * k + b
         if b == a:
             continue
-        key = costs[i, b] - costs[i, a]
-        if heaps.is_built[a, b]:
+        if heaps.is_built[a]:
             if key <= heaps.cut[a, b]:
-                insert(heaps, a, b, p * k + b, key)
+                insert(heaps, a, b, node, key)
         elif key < heaps.least[a, b]:
-            heaps.root[a, b] = p * k + b
-            heaps.least[a, b] = key
+            heaps.key[node] = key
+            set_root(heaps, a, b, node)
 
 
 @jit
-def leave(
-    costs: FloatArray, items: Integers, labels: Integers, p: int, a: int, heaps: Heaps
-) -> None:
+def leave(problem: Problem, heaps: Heaps, p: int, a: int) -> None:
     """Take a sample out of all heaps of its cluster."""
-    i, k, is_root = items[p], costs.shape[1], False
+    costs, i, k = problem.costs, problem.items[p], problem.costs.shape[1]
+    is_root = False
     for b in range(k):
         if b == a:
             continue
-        if not heaps.is_built[a, b]:
+        if not heaps.is_built[a]:
             is_root = is_root or heaps.root[a, b] == p * k + b
         elif costs[i, b] - costs[i, a] <= heaps.cut[a, b]:
             remove(heaps, a, b, p * k + b)
     if is_root:
-        build(costs, items, labels, p, a, heaps)
-    for b in range(k):
-        if b != a and heaps.is_built[a, b] and heaps.root[a, b] == NONE:
-            complete(costs, items, labels, p, a, b, heaps)
-
-
-@jit(inline=False)
-def build(
-    costs: FloatArray, items: Integers, labels: Integers, p: int, a: int, heaps: Heaps
-) -> None:
-    """Build the heaps of cluster a that are not, from its samples with small keys, but for one."""
-    k = costs.shape[1]
-    for b in range(k):
-        if not heaps.is_built[a, b]:
-            heaps.root[a, b] = NONE
-    for other in range(items.shape[0]):
-        i = items[other]
-        if labels[i] != a or other == p:
-            continue
+        heaps.is_built[a] = True
+        build(problem, heaps, p, a, 0, k)
+    if heaps.is_built[a]:
         for b in range(k):
-            key = costs[i, b] - costs[i, a]
-            if b != a and not heaps.is_built[a, b] and key <= heaps.cut[a, b]:
-                insert(heaps, a, b, other * k + b, key)
-    for b in range(k):
-        heaps.is_built[a, b] = True
+            if b != a and heaps.root[a, b] == NONE and heaps.cut[a, b] < ENDLESS:
+                heaps.cut[a, b] = ENDLESS
+                build(problem, heaps, p, a, b, b + 1)
 
 
 @jit(inline=False)
-def complete(
-    costs: FloatArray, items: Integers, labels: Integers, p: int, a: int, b: int, heaps: Heaps
-) -> None:
-    """Put all samples of cluster a into heap (a, b), which is empty, but for one."""
-    if heaps.cut[a, b] == ENDLESS:
-        return
-    heaps.cut[a, b] = ENDLESS
-    for other in range(items.shape[0]):
-        i = items[other]
-        if labels[i] == a and other != p:
-            insert(heaps, a, b, other * costs.shape[1] + b, costs[i, b] - costs[i, a])
+def build(problem: Problem, heaps: Heaps, p: int, a: int, first: int, last: int) -> None:
+    """Build some heaps of cluster a, from its samples with keys up to the cut, but for one."""
+    costs, k = problem.costs, problem.costs.shape[1]
+    for b in range(first, last):
+        set_root(heaps, a, b, NONE)
+    for other in range(problem.items.shape[0]):
+        i = problem.items[other]
+        if problem.labels[i] != a or other == p:
+            continue
+        for b in range(first, last):
+            key = costs[i, b] - costs[i, a]
+            if b != a and key <= heaps.cut[a, b]:
+                insert(heaps, a, b, other * k + b, key)
 
 
 @jit
-def find_path(low: Integers, high: Integers, state: Flow, heaps: Heaps) -> int:
+def find_path(problem: Problem, state: Flow) -> int:
     """Find the node of the nearest lack, by Dijkstra's algorithm; adapt the prices; return it."""
-    k = low.shape[0]
+    k = problem.low.shape[0]
     for node in range(k + 1):
         state.length[node] = 0.0 if state.excess[node] > 0 else ENDLESS
         state.before[node] = NONE
         state.is_done[node] = False
-    target, reach = NONE, ENDLESS
     while True:
         nearest, reach = NONE, ENDLESS
         for node in range(k + 1):
@@ -390,13 +377,12 @@ def find_path(low: Integers, high: Integers, state: Flow, heaps: Heaps) -> int:
         if nearest == NONE:
             return NONE
         if state.excess[nearest] < 0:
-            target = nearest
             break
         state.is_done[nearest] = True
         for node in range(k + 1):
             if state.is_done[node]:
                 continue
-            step = arc(nearest, node, low, high, state, heaps)
+            step = arc(problem, state, nearest, node)
             if step < ENDLESS:
                 # Rounding must not make it negative.
                 step = max(step + state.prices[nearest] - state.prices[node], 0.0)
@@ -405,33 +391,28 @@ def find_path(low: Integers, high: Integers, state: Flow, heaps: Heaps) -> int:
                     state.before[node] = nearest
     for node in range(k + 1):
         state.prices[node] += min(state.length[node], reach)
-    return target
+    return nearest
 
 
 @jit
-def arc(a: int, b: int, low: Integers, high: Integers, state: Flow, heaps: Heaps) -> float:
+def arc(problem: Problem, state: Flow, a: int, b: int) -> float:
     """Return what it costs to hand one sample on from a to b, endless if that is not possible."""
-    k = low.shape[0]
+    k = problem.low.shape[0]
     if b == k:
-        return 0.0 if state.flow[a] < high[a] else ENDLESS
+        return 0.0 if state.flow[a] < problem.high[a] else ENDLESS
     if a == k:
-        return 0.0 if state.flow[b] > low[b] else ENDLESS
-    if not heaps.is_built[a, b]:
-        return heaps.least[a, b]
-    root = heaps.root[a, b]
-    return ENDLESS if root == NONE else heaps.key[root]
+        return 0.0 if state.flow[b] > problem.low[b] else ENDLESS
+    return state.heaps.least[a, b]
 
 
 @jit
-def shift(
-    costs: FloatArray, items: Integers, labels: Integers, target: int, state: Flow, heaps: Heaps
-) -> None:
+def shift(problem: Problem, state: Flow, target: int) -> None:
     """Hand one sample on along each arc of the path to a node.
 
     From its end on: no sample that has just come may be handed on in place of the one that the
     path was computed with.
     """
-    k, node = costs.shape[1], target
+    k, node = problem.low.shape[0], target
     state.excess[target] += 1
     while state.before[node] != NONE:
         before = state.before[node]
@@ -440,10 +421,10 @@ def shift(
         elif before == k:
             state.flow[node] -= 1
         else:
-            p = heaps.root[before, node] // k
-            leave(costs, items, labels, p, before, heaps)
-            labels[items[p]] = node
-            enter(costs, items, p, node, heaps)
+            p = state.heaps.root[before, node] // k
+            leave(problem, state.heaps, p, before)
+            problem.labels[problem.items[p]] = node
+            enter(problem, state.heaps, p, node)
             state.sizes[before] -= 1
             state.sizes[node] += 1
         node = before
@@ -453,7 +434,7 @@ def shift(
 def assign_within(costs: FloatArray, low: Integers, high: Integers) -> Labels:
     """Assign all samples at the least total cost; the limits must leave an assignment."""
     n, k = costs.shape
-    costs, labels = np.ascontiguousarray(costs), np.empty(n, np.int64)
-    memory = Flow.allocate(k), Heaps.allocate(n, k)
-    transport(costs, np.arange(n), low, np.minimum(high, n), labels, *memory)
+    labels = np.empty(n, np.int64)
+    costs, high = np.ascontiguousarray(costs), np.minimum(high, n)
+    transport(Problem(costs, np.arange(n), low, high, labels), Flow.allocate(Heaps.allocate(n, k)))
     return labels.astype(np.int32)

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.compiled.bundle import bundle
-from evomeans.compiled.jit import entry
 from evomeans.compiled.ready import Call
 from evomeans.engines.course import least_of
 from evomeans.engines.cpu.assignment import reassign
@@ -197,7 +196,7 @@ class Kernels:
     def entry(self, kernel: Any) -> Callable[..., None]:
         """Return what Python calls to run a kernel."""
         if kernel not in self._entries:
-            self._entries[kernel] = entry(kernel, *self.arguments[kernel])
+            self._entries[kernel] = kernel.entry(*self.arguments[kernel])
         return self._entries[kernel]
 
     def address(self, kernel: Any) -> int:
