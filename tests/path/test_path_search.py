@@ -13,13 +13,10 @@ from evomeans.engines.protocol import Order
 from evomeans.engines.reference import ReferenceEngine
 from evomeans.path import (
     Entry,
-    Grown,
-    Kind,
-    Merged,
-    PathOutcome,
     PathSettings,
     PathState,
     Step,
+    Taught,
     divide,
     divide_best,
     follow_path,
@@ -40,20 +37,20 @@ def found(k, inertia, seed=0):
     return Individual(centers, inertia, np.full(k, 10.0 + seed), 0.5)
 
 
-def brought(k, inertia):
-    return PathOutcome([found(k, inertia)], 5)
+def brought(state, step, inertia):
+    """Let a step bring a solution of this inertia."""
+    return learn(state, step, [found(step.k, inertia)], 5, TOLERANCE, 0.0)
 
 
 def swept(up, down):
     """Return a state after both sweeps, with these inertias for 2, 3, … clusters."""
     ks = list(range(2, 2 + len(up)))
     state = PathState([1, *ks], [1])
-    learn(state, Step(Kind.MEAN, 1), brought(1, 100.0), TOLERANCE, 0.0)
+    brought(state, Step("mean", 1), 100.0)
     for k in ks:
-        learn(state, Step(Kind.UP, k, k - 1 if k > 2 else 0), brought(k, up[k - 2]), TOLERANCE, 0.0)
+        brought(state, Step("up", k, k - 1 if k > 2 else 0), up[k - 2])
     for k in reversed(ks):
-        source = k + 1 if k < ks[-1] else 0
-        learn(state, Step(Kind.DOWN, k, source), brought(k, down[k - 2]), TOLERANCE, 0.0)
+        brought(state, Step("down", k, k + 1 if k < ks[-1] else 0), down[k - 2])
     return state
 
 
@@ -122,8 +119,8 @@ def test_first_up_then_down():
     """Each step of a sweep begins with what the one before it has found."""
     state, steps = PathState([1, 2, 3, 5], [1]), []
     while (step := state.next_step(TOLERANCE, 0)) is not None and len(steps) < 7:
-        steps.append((str(step.kind), step.k, step.source))
-        learn(state, step, brought(step.k, 100.0 / step.k), TOLERANCE, 0.0)
+        steps.append((step.kind, step.k, step.source))
+        brought(state, step, 100.0 / step.k)
     up = [("up", 2, 0), ("up", 3, 2), ("up", 5, 3)]
     down = [("down", 5, 0), ("down", 3, 5), ("down", 2, 3)]
     assert steps == [("mean", 1, 0), *up, *down]
@@ -137,29 +134,29 @@ def test_nothing_is_left_where_sweeps_agree():
 def test_those_that_disagree_are_united_and_neighbours_hear_of_it():
     """The sweep up was better at k = 3: the sweep down has to learn it at k = 2."""
     state = swept([50, 29, 20], [50, 30, 20])
-    assert state.next_step(TOLERANCE, 0) == Step(Kind.COMBINE, 3)
-    learn(state, Step(Kind.COMBINE, 3), brought(3, 29), TOLERANCE, 0.0)
-    assert state.next_step(TOLERANCE, 0) == Step(Kind.MERGE, 2, 3)
-    learn(state, Step(Kind.MERGE, 2, 3), brought(2, 55), TOLERANCE, 0.0)
+    assert state.next_step(TOLERANCE, 0) == Step("combine", 3)
+    brought(state, Step("combine", 3), 29)
+    assert state.next_step(TOLERANCE, 0) == Step("merge", 2, 3)
+    brought(state, Step("merge", 2, 3), 55)
     # What 4 began with on the way up was this very solution.
     assert state.next_step(TOLERANCE, 0) is None
     assert state.entries[3].n_agreeing(TOLERANCE) == 1
-    assert state.next_step(TOLERANCE, 1) == Step(Kind.FRESH, 3)
-    learn(state, Step(Kind.FRESH, 3), brought(3, 29.5), TOLERANCE, 0.0)
+    assert state.next_step(TOLERANCE, 1) == Step("fresh", 3)
+    brought(state, Step("fresh", 3), 29.5)
     assert state.next_step(TOLERANCE, 1) is None
-    learn(state, Step(Kind.FRESH, 3), brought(3, 29), TOLERANCE, 0.0)
+    brought(state, Step("fresh", 3), 29)
     assert state.entries[3].n_agreeing(TOLERANCE) == 2
 
 
 def test_a_neighbour_that_teaches_something_is_heard_by_others():
     state = swept([50, 29, 20], [50, 30, 20])
-    learn(state, Step(Kind.COMBINE, 3), brought(3, 28), TOLERANCE, 0.0)
-    assert state.next_step(TOLERANCE, 0) == Step(Kind.MERGE, 2, 3)
-    record = learn(state, Step(Kind.MERGE, 2, 3), brought(2, 49), TOLERANCE, 0.0)
+    brought(state, Step("combine", 3), 28)
+    assert state.next_step(TOLERANCE, 0) == Step("merge", 2, 3)
+    record = brought(state, Step("merge", 2, 3), 49)
     assert record.improvement == pytest.approx(1 / 50)
     # Two agreed at 50, and they were wrong.
     assert state.entries[2].n_agreeing(TOLERANCE) == 1
-    assert state.next_step(TOLERANCE, 0) == Step(Kind.COMBINE, 2)
+    assert state.next_step(TOLERANCE, 0) == Step("combine", 2)
 
 
 def test_populations_that_were_united_count_as_one():
@@ -341,7 +338,7 @@ def test_neighbours_need_not_be_next_to_each_other(k):
     X = rng.normal(size=(90, 3))
     engine = ReferenceEngine(X, None)
     small, large = solution(X, np.arange(90) % 3), solution(X, np.arange(90) % 10)
-    for founding in (Grown((small,)), Merged((large,))):
+    for founding in (Taught((small,)), Taught((large,))):
         draws = [founding.draw(90, k, np.random.default_rng(7)) for _ in range(2)]
         placed = founding.place(engine, draws)
         assert [one.shape for one in placed] == [(k, 3)] * 2

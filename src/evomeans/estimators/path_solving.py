@@ -43,9 +43,7 @@ from evomeans.estimators.solution import (
 from evomeans.metrics.sums import ClusterSums, cluster_sums
 from evomeans.path import (
     FRESH,
-    Kind,
     PathObserver,
-    PathOutcome,
     PathSettings,
     PathState,
     Step,
@@ -241,9 +239,9 @@ class PathSearch:
         audience = Audience(observers)
         with audience.watching(state):
             for k, line in zip(state.ks, lines, strict=True):
-                outcome = PathOutcome([line_individual(engine, line)], 0)
+                found = [line_individual(engine, line)]
                 state.entries.pop(k, None)
-                record = learn(state, Step(Kind.EXACT, k), outcome, 0.0, state.seconds)
+                record = learn(state, Step("exact", k), found, 0, 0.0, state.seconds)
                 audience.show(record, is_best=True)
         return StopReason.PROVEN_OPTIMAL
 
