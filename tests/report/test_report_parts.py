@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import io
 
@@ -18,11 +19,8 @@ from evomeans.report import render_report, report_data
 from evomeans.report.data import (
     MOST_WORK,
     affordable_runs,
-    borderline,
     cluster_words,
-    gaps_between,
     separation,
-    typical,
 )
 from evomeans.report.page import above_text, labels_csv
 
@@ -51,35 +49,50 @@ def test_separation_is_that_of_all_distances(model, as_given):
     away = np.linalg.norm(X[:, None] - centers, axis=2)
     order = np.sort(away, axis=1)
     assert_allclose(found.near, order[:, 0])
-    assert_allclose(found.far, order[:, 1])
     assert_allclose(found.silhouettes, 1 - order[:, 0] / order[:, 1])
     np.testing.assert_array_equal(found.other, np.argsort(away, axis=1)[:, 1])
+
+
+def test_the_examples_are_the_closest_and_the_least_clear_samples(model, data):
+    away = np.linalg.norm(samples()[:, None] - model.cluster_centers_, axis=2)
+    near, far = np.sort(away, axis=1).T[:2]
     for cluster in range(5):
-        members = np.flatnonzero(labels == cluster)
-        closest = members[np.argsort(away[members, cluster])]
-        np.testing.assert_array_equal(typical(found, cluster, 3), closest[:3])
-        edge = borderline(found, cluster, 4)
-        assert (found.silhouettes[edge] < 0.1).all()
-        assert (np.diff(found.silhouettes[edge]) >= 0).all()
+        members = np.flatnonzero(model.labels_ == cluster)
+        unclear = members[np.argsort(near[members] / far[members])[::-1]]
+        expected = {
+            "typical": members[np.argsort(near[members])],
+            "borderline": unclear[near[unclear] > 0.9 * far[unclear]],
+        }
+        for kind, rows in expected.items():
+            told = [
+                (int(row["name"]), row["other"])
+                for row in data["examples"]["rows"]
+                if (row["cluster"], row["kind"]) == (cluster, kind)
+            ]
+            others = (
+                np.argsort(away, axis=1)[:, 1].tolist() if kind == "borderline" else [None] * 200
+            )
+            assert told == [(row, others[row]) for row in rows[:2].tolist()]
 
 
 def test_weights_count_in_the_separation(model):
-    X, labels, centers = samples(), model.labels_, model.cluster_centers_
-    weights = np.random.default_rng(0).integers(0, 4, len(X))
-    weighted = separation(X, labels, centers, weights)
-    rows = np.repeat(np.arange(len(X)), weights)
-    repeated = separation(X[rows], labels[rows], centers, np.ones(len(rows)))
-    assert weighted.share(weighted.silhouettes) == pytest.approx(repeated.silhouettes.mean())
-    assert_allclose(
-        weighted.by_cluster(weighted.silhouettes, 5), repeated.by_cluster(repeated.silhouettes, 5)
-    )
+    """Separation and borderline shares of weighted samples are those of repeated ones."""
+    X, weights = samples(), np.random.default_rng(0).integers(0, 4, len(samples()))
+    repeated = copy.copy(model)
+    repeated.labels_ = np.repeat(model.labels_, weights)
+    one = data_of(model, X, sample_weight=weights)
+    other = data_of(repeated, np.repeat(X, weights, axis=0))
+    assert one["separation"]["silhouette"] == pytest.approx(other["separation"]["silhouette"])
+    assert one["separation"]["borderline"] == pytest.approx(other["separation"]["borderline"])
+    for a, b in zip(one["clusters"], other["clusters"], strict=True):
+        assert a["silhouette"] == pytest.approx(b["silhouette"])
 
 
-def test_the_closest_centres():
-    nearest, gaps = gaps_between(np.array([[0.0], [1.0], [5.0]]))
-    assert nearest.tolist() == [1, 0, 1]
-    assert gaps.tolist() == [1, 1, 4]
-    assert gaps_between(np.zeros((1, 2)))[0].tolist() == [-1]
+def test_the_closest_centres(model, data):
+    away = np.linalg.norm(model.cluster_centers_[:, None] - model.cluster_centers_, axis=2)
+    np.fill_diagonal(away, np.inf)
+    assert [cluster["nearest"] for cluster in data["clusters"]] == away.argmin(axis=1).tolist()
+    assert_allclose([cluster["gap"] for cluster in data["clusters"]], away.min(axis=1))
 
 
 def test_examples_are_samples_in_the_original_units(model):

@@ -188,6 +188,7 @@ def new_axes(size: tuple[float, float]) -> Axes:
 def as_svg(ax: Axes, label: str, own_width: bool = False) -> str:
     """Write a figure as an element of the page, as wide as its place unless it has a width."""
     import matplotlib
+    from markupsafe import Markup
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     figure = ax.get_figure(root=True)
@@ -212,7 +213,7 @@ def as_svg(ax: Axes, label: str, own_width: bool = False) -> str:
     root.set("stroke-linejoin", "round")
     if own_width:
         root.set("width", f"{100 * figure.get_figwidth():.0f}")
-    return ElementTree.tostring(root, encoding="unicode")
+    return Markup(ElementTree.tostring(root, encoding="unicode"))
 
 
 def _adapt(element: ElementTree.Element) -> None:
@@ -281,50 +282,47 @@ def render_report(data: Mapping[str, Any]) -> str:
             f"This report data has version {data.get('version')!r}; this evomeans reads version "
             f"{versions[kind]}. Run the fit again, or use the evomeans that wrote the data."
         )
-    is_path = kind == PATH_FORMAT
-    jinja2 = check_packages()
-    broken = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+    check_packages()
+    from jinja2 import TemplateError
+
+    broken = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, TemplateError)
     try:
-        if is_path:
-            return _rendered(jinja2, "path", data, path_figures(data))
-        return _page(data, jinja2)
-    except (*broken, jinja2.TemplateError) as error:
+        if kind == PATH_FORMAT:
+            return _rendered("path", data, kind="path report", figures=path_figures(data))
+        figures = report_figures(data)
+        return _rendered("page", data, kind="report", figures=figures, **fit_texts(data))
+    except broken as error:
         raise ValueError(
             f"No report can be made from this data: {type(error).__name__}: {error}."
         ) from error
 
 
-def check_packages() -> Any:
-    """Return jinja2, or say what is not installed."""
+def check_packages() -> None:
+    """Say what is not installed."""
     try:
-        import jinja2
+        import jinja2  # noqa: F401
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise ImportError(
             f"Reports need {error.name}, which is not installed: {how_to_install('report')}."
         ) from error
-    return jinja2
 
 
-def _page(data: Mapping[str, Any], jinja2: Any) -> str:
+def fit_texts(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the page of a fit says beyond its data."""
     run = data["run"]
     since_improvement = run["n_offspring"] - run["last_improvement"]
     ended = (run["stop_reason"], run["n_offspring"], since_improvement, run["n_rediscoveries"])
     certainty = run.get("certainty")
     sure = "" if certainty is None else probability_text(certainty)
     stop = " ".join(filter(None, [stop_text(*ended), sure, levels_text(run["levels"])]))
-    stop = stop.replace(" %", "\N{NO-BREAK SPACE}%")
-    return _rendered(
-        jinja2,
-        "page",
-        data,
-        report_figures(data),
-        run=run,
-        stop=stop if ended[0] else "",
-        advice=advice_text(*ended),
-        csv=labels_csv(data["labels"]),
-        run_id=run_id(data),
-    )
+    return {
+        "run": run,
+        "stop": stop.replace(" %", "\N{NO-BREAK SPACE}%") if ended[0] else "",
+        "advice": advice_text(*ended),
+        "csv": labels_csv(data["labels"]),
+        "run_id": run_id(data),
+    }
 
 
 def run_id(data: Mapping[str, Any]) -> str:
@@ -347,17 +345,17 @@ def labels_csv(labels: Mapping[str, Any] | None) -> str | None:
     return text.getvalue()
 
 
-def _rendered(
-    jinja2: Any, name: str, data: Mapping[str, Any], figures: Mapping[str, Any], **more: Any
-) -> str:
-    """Render a template with its script and with figures, which are safe as they are."""
-    markup = jinja2.utils.markupsafe.Markup
+def _rendered(name: str, data: Mapping[str, Any], **more: Any) -> str:
+    """Render a template with its script; figures are safe as they are."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+    from markupsafe import Markup
+
     style = theme_css() + "\n" + _part("page.css")
     script = _part("common.js") + _part(f"{name}.js")
-    environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_part),
+    environment = Environment(
+        loader=FunctionLoader(_part),
         autoescape=True,
-        undefined=jinja2.StrictUndefined,
+        undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -368,29 +366,17 @@ def _rendered(
         plain=_plain_text,
         above=_unbroken(above_text),
     )
-
-    def safe(figure: Any) -> Any:
-        if isinstance(figure, Mapping):
-            return {key: safe(value) for key, value in figure.items()}
-        return markup(figure)
-
-    page: str = (
-        environment.get_template(f"{name}.html.j2")
-        .render(
-            data=data,
-            kind="report" if name == "page" else "path report",
-            style=markup(style),
-            script=markup(script),
-            policy=_policy(style, script),
-            figures=safe(figures),
-            counted=counted,
-            certain_percent=certain_percent,
-            **more,
-        )
-        .lstrip()
+    page = environment.get_template(f"{name}.html.j2").render(
+        data=data,
+        style=Markup(style),
+        script=Markup(script),
+        policy=_policy(style, script),
+        counted=counted,
+        certain_percent=certain_percent,
+        **more,
     )
     page.encode()  # raises on lone surrogates, which no file can hold
-    return page
+    return page.lstrip()
 
 
 def above_text(inertia: float, best: float) -> str:
