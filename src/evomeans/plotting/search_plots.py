@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from evomeans.docstrings import described_like
 from evomeans.plotting.axes import INK, MUTED, OKABE_ITO, gap_axis, get_axes, say_instead
 from evomeans.plotting.cluster_plots import check_fitted
 from evomeans.search.history import History
@@ -168,18 +169,12 @@ def draw_convergence(ax: Axes, data: Convergence, x: str) -> Axes:
     return _finished(ax, data, data.gap, "offspring made" if x == "offspring" else "time (seconds)")
 
 
+@described_like(plot_convergence)
 def plot_population(history: Any, ax: Axes | None = None) -> Axes:
     """Draw how the population closed in on its best member.
 
     The band reaches from the best to the worst member after each selection of survivors, the
     line is the median; all in percent above the best found, in logarithms.
-
-    Parameters
-    ----------
-    history : History or HGMeans
-        As in ``model.history_``, or the fitted model itself.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
     """
     records = _history_of(history)
     if not isinstance(records, History):

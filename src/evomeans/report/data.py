@@ -46,6 +46,9 @@ from evomeans.wording import listed
 
 Kind = TypeVar("Kind")
 
+FIT, PATH = "evomeans report", "evomeans path report"
+VERSIONS = {FIT: 4, PATH: 3}
+
 # Where a search is kept and who watches it: its result does not depend on them.
 NOT_SETTINGS = ("checkpoint", "observers")
 
@@ -426,8 +429,6 @@ def kmeans_runs(
     }
 
 
-FORMAT = "evomeans report"
-VERSION = 4
 AXES: tuple[Literal["offspring", "seconds"], ...] = ("offspring", "seconds")
 POINTS = 5000
 SOLUTIONS = 1500
@@ -446,8 +447,6 @@ def fit_parts(model: Any, samples: ReportSamples, most_runs: int) -> dict[str, A
     # Some methods have none, or one of their own.
     history = history if isinstance(history, History) else History()
     return {
-        "format": FORMAT,
-        "version": VERSION,
         "run": _run(model, samples, moments, history, most_runs),
         "convergence": {x: convergence_data(history, x, limit=SOLUTIONS) for x in AXES},
         **model_parts(model, samples, moments, POINTS),
@@ -492,8 +491,6 @@ def _run(
     }
 
 
-PATH_FORMAT = "evomeans path report"
-PATH_VERSION = 3
 # All k have a map of their own.
 PATH_POINTS = 1500
 # A clustergram of more flows than this is too large for a page, and shows nothing.
@@ -508,8 +505,6 @@ def path_parts(path: Any, samples: ReportSamples) -> dict[str, Any]:
     flows, titles = clustergram_data(path, samples.X), criteria_titles(path)
     is_small = sum(one.size for one in flows.flows) < MOST_FLOWS
     return {
-        "format": PATH_FORMAT,
-        "version": PATH_VERSION,
         "n_samples": samples.X.shape[0],
         "n_features": samples.X.shape[1],
         "stop_reason": str(path.stop_reason_),
@@ -592,10 +587,12 @@ def report_data(
         )
     said = feature_names, units, sample_names, sample_label
     samples = samples_of(model, X, sample_weight, standardization, *said)
-    is_path = hasattr(model, "k_values_")
-    parts = path_parts(model, samples) if is_path else fit_parts(model, samples, kmeans_runs)
+    kind = PATH if hasattr(model, "k_values_") else FIT
+    parts = path_parts(model, samples) if kind == PATH else fit_parts(model, samples, kmeans_runs)
     settings = parameters_of(model) if settings is None else settings
     data = {
+        "format": kind,
+        "version": VERSIONS[kind],
         "evomeans": __version__,
         "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "title": as_text(type(model).__name__ if title is None else title),
