@@ -18,8 +18,6 @@ from evomeans.plotting.axes import luminance
 from evomeans.report import render_report
 from evomeans.report.page import COLORS, VARIABLES
 
-pytest_plugins = ["report_fixtures"]
-
 
 class Page(HTMLParser):
     """All elements, attributes and texts of a page."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import csv
 import io
 
@@ -20,11 +19,8 @@ from evomeans.report.data import (
     MOST_WORK,
     affordable_runs,
     cluster_words,
-    separation,
 )
 from evomeans.report.page import above_text, labels_csv
-
-pytest_plugins = ["report_fixtures"]
 
 
 @pytest.mark.parametrize(
@@ -43,49 +39,29 @@ def test_a_cluster_in_a_line_of_words(telling, words):
 
 
 @pytest.mark.parametrize("as_given", [np.asarray, csr_array])
-def test_separation_is_that_of_all_distances(model, as_given):
-    X, centers, labels = samples(), model.cluster_centers_, model.labels_
-    found = separation(as_given(X), labels, centers, np.ones(len(X)))
-    away = np.linalg.norm(X[:, None] - centers, axis=2)
-    order = np.sort(away, axis=1)
-    assert_allclose(found.near, order[:, 0])
-    assert_allclose(found.silhouettes, 1 - order[:, 0] / order[:, 1])
-    np.testing.assert_array_equal(found.other, np.argsort(away, axis=1)[:, 1])
-
-
-def test_the_examples_are_the_closest_and_the_least_clear_samples(model, data):
-    away = np.linalg.norm(samples()[:, None] - model.cluster_centers_, axis=2)
+def test_the_examples_are_the_closest_and_the_least_clear_samples(model, as_given):
+    """By all distances to centres."""
+    X, labels = samples(), model.labels_
+    away = np.linalg.norm(X[:, None] - model.cluster_centers_, axis=2)
     near, far = np.sort(away, axis=1).T[:2]
-    for cluster in range(5):
-        members = np.flatnonzero(model.labels_ == cluster)
-        unclear = members[np.argsort(near[members] / far[members])[::-1]]
-        expected = {
-            "typical": members[np.argsort(near[members])],
-            "borderline": unclear[near[unclear] > 0.9 * far[unclear]],
-        }
-        for kind, rows in expected.items():
-            told = [
-                (int(row["name"]), row["other"])
-                for row in data["examples"]["rows"]
-                if (row["cluster"], row["kind"]) == (cluster, kind)
-            ]
-            others = (
-                np.argsort(away, axis=1)[:, 1].tolist() if kind == "borderline" else [None] * 200
-            )
-            assert told == [(row, others[row]) for row in rows[:2].tolist()]
-
-
-def test_weights_count_in_the_separation(model):
-    """Separation and borderline shares of weighted samples are those of repeated ones."""
-    X, weights = samples(), np.random.default_rng(0).integers(0, 4, len(samples()))
-    repeated = copy.copy(model)
-    repeated.labels_ = np.repeat(model.labels_, weights)
-    one = data_of(model, X, sample_weight=weights)
-    other = data_of(repeated, np.repeat(X, weights, axis=0))
-    assert one["separation"]["silhouette"] == pytest.approx(other["separation"]["silhouette"])
-    assert one["separation"]["borderline"] == pytest.approx(other["separation"]["borderline"])
-    for a, b in zip(one["clusters"], other["clusters"], strict=True):
-        assert a["silhouette"] == pytest.approx(b["silhouette"])
+    clear, other = 1 - near / far, np.argsort(away, axis=1)[:, 1]
+    data = data_of(model, as_given(X))
+    rows = iter(data["examples"]["rows"])
+    for cluster, told in enumerate(data["clusters"]):
+        members = np.flatnonzero(labels == cluster)
+        assert told["silhouette"] == pytest.approx(clear[members].mean())
+        closest, unclear = (members[np.argsort(one[members])] for one in (near, clear))
+        for i in closest[:2]:
+            row = next(rows)
+            assert (row["kind"], row["name"], row["other"]) == ("typical", str(i), None)
+            assert row["distance"] == pytest.approx(near[i], rel=1e-4)
+        for i in unclear[clear[unclear] < 0.1][:2]:
+            row = next(rows)
+            assert (row["kind"], row["name"], row["other"]) == ("borderline", str(i), other[i])
+    assert next(rows, None) is None
+    assert render_report(data)
+    assert data["separation"]["silhouette"] == pytest.approx(clear.mean())
+    assert data["separation"]["borderline"] == pytest.approx((clear < 0.1).mean())
 
 
 def test_the_closest_centres(model, data):
@@ -98,13 +74,9 @@ def test_the_closest_centres(model, data):
 def test_examples_are_samples_in_the_original_units(model):
     X = samples()
     names = [f"s{i}" for i in range(200)]
-    scaling = (np.array([1.0, 2, 3, 4]), np.full(4, 10.0))
-    examples = data_of(model, X, sample_names=names, sample_label="shop", standardization=scaling)[
-        "examples"
-    ]
+    more = {"sample_names": names, "sample_label": "shop"}
+    examples = data_of(model, X, standardization=([1, 2, 3, 4], [10] * 4), **more)["examples"]
     assert examples["label"] == "shop"
-    kinds = [(row["cluster"], row["kind"]) for row in examples["rows"]]
-    assert {(cluster, "typical") for cluster in range(5)} <= set(kinds)
     columns = [int(name.removeprefix("x")) for name in examples["columns"]]
     for row in examples["rows"]:
         i = int(row["name"].removeprefix("s"))
@@ -125,8 +97,6 @@ def test_units_belong_to_columns(model):
     data = data_of(model, samples(), ["a", "b", "c", "d"], units={"b": "cm"})
     by_name = dict(zip(data["profiles"]["names"], data["columns"]["units"], strict=True))
     assert by_name == {"a": "", "b": "cm", "c": "", "d": ""}
-    with pytest.raises(ValueError, match="units names a column 'e'"):
-        data_of(model, samples(), ["a", "b", "c", "d"], units={"e": "cm"})
 
 
 def test_labels_as_csv(model):
@@ -182,18 +152,22 @@ def test_models_without_centres_among_the_samples_are_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_how_far_above():
+    texts = [above_text(inertia, 100.0) for inertia in (110.0, 100.0, 100.0 + 1e-9)]
+    assert texts == ["10 % above", "the same", "the same"]
+
+
 @pytest.mark.parametrize(
-    ("inertia", "text"), [(110.0, "10 % above"), (100.0, "the same"), (100.0 + 1e-9, "the same")]
+    ("given", "text"),
+    [
+        ({"sample_names": ["a", "b", "c"]}, "sample_names has 3 names for 200 samples"),
+        ({"sample_weight": [1, 2, 3]}, "sample_weight has 3 values for 200 samples"),
+        ({"units": {"e": "cm"}}, "units names a column 'e'"),
+    ],
 )
-def test_how_far_above(inertia, text):
-    assert above_text(inertia, 100.0) == text
-
-
-def test_names_and_weights_of_the_wrong_length(model):
-    with pytest.raises(ValueError, match="sample_names has 3 names for 200 samples"):
-        report_data(model, samples(), sample_names=["a", "b", "c"])
-    with pytest.raises(ValueError, match="sample_weight has 3 values for 200 samples"):
-        report_data(model, samples(), sample_weight=[1, 2, 3])
+def test_what_does_not_fit_the_samples_is_refused(model, given, text):
+    with pytest.raises(ValueError, match=text):
+        report_data(model, samples(), **given)
 
 
 def test_one_cluster_has_nothing_to_be_separated_from():
