@@ -35,12 +35,8 @@ def test_thinning_keeps_some_of_every_cluster():
     assert np.any(np.diff(labels[kept]) < 0)
 
 
-def test_few_samples_are_all_kept():
+def test_thinning_keeps_all_of_few_samples_and_some_of_many_clusters():
     assert_array_equal(np.sort(thin_out(LABELS, 90)), np.arange(90))
-
-
-def test_more_clusters_than_samples_wanted():
-    """Every cluster is still seen."""
     labels = np.repeat(np.arange(200), 20)
     assert_array_equal(np.unique(labels[thin_out(labels, 10)]), np.arange(200))
 
@@ -55,12 +51,8 @@ def test_principal_components_keep_the_distances_in_the_main_plane():
     nearest = np.linalg.norm(data.points[:, None] - data.centers, axis=2).argmin(axis=1)
     assert_array_equal(nearest, data.labels)
     assert data.axis_names[0].startswith("principal component 1 (")
-
-
-def test_sparse_samples_have_the_same_projection():
-    dense = projection_data(X, LABELS, CENTERS, names=NAMES)
     sparse = projection_data(csr_array(X), LABELS, CENTERS, names=NAMES)
-    assert_allclose(np.abs(sparse.points), np.abs(dense.points), atol=1e-8)
+    assert_allclose(np.abs(sparse.points), np.abs(data.points), atol=1e-8)
 
 
 @pytest.mark.parametrize("columns", [["c", "a"], [2, 0], ("c", 0)])
@@ -115,10 +107,11 @@ def test_profiles_show_the_columns_that_tell():
     data = profile_data(CENTERS, np.array([30, 30, 30]), NAMES)
     assert data.names == ["a", "b", "c"]
     rows = np.argsort(data.clusters)
-    root = np.sqrt(2)
-    expected = [[-1, -1, 0], [2, -1, 0], [-1, 2, 0]] / root
+    expected = [[-1, -1, 0], [2, -1, 0], [-1, 2, 0]] / np.sqrt(2)
     assert_allclose(data.values[rows], expected)
     assert_array_equal(data.centers[rows], CENTERS)
+    # Values that look like a matrix of distances are still values.
+    assert_array_equal(profile_data(np.ones((3, 3)), np.ones(3), NAMES).values, np.zeros((3, 3)))
 
 
 def test_profiles_count_by_explained_variance_if_the_spread_is_known():
@@ -129,11 +122,6 @@ def test_profiles_count_by_explained_variance_if_the_spread_is_known():
     assert data.names == ["c", "b"]
     assert data.n_features == 3
     assert_allclose(data.values, [[-1, -0.25], [1, 0.25]])
-
-
-def test_as_many_clusters_as_columns_and_all_the_same():
-    """Values that look like a matrix of distances are still values."""
-    assert_array_equal(profile_data(np.ones((3, 3)), np.ones(3), NAMES).values, np.zeros((3, 3)))
 
 
 def test_similar_clusters_stand_together():
@@ -192,11 +180,6 @@ def test_labels_do_not_touch():
     assert_array_equal(room, [False, True, True, True])
 
 
-@pytest.mark.parametrize("k", [1, 3, 8])
-def test_few_clusters_have_a_colour_each(k):
-    assert_array_equal(cluster_colors(np.ones((k, 2))), np.arange(k))
-
-
 def test_neighbours_on_a_grid_have_different_colours():
     """As on a map: no two of 100 clusters side by side share a colour."""
     grid = np.stack(np.meshgrid(np.arange(10.0), np.arange(10.0)), axis=-1).reshape(-1, 2)
@@ -207,7 +190,9 @@ def test_neighbours_on_a_grid_have_different_colours():
     assert away[same].min() > 1.0
 
 
-def test_colours_do_not_depend_on_the_unit():
+def test_colours_do_not_depend_on_the_unit_and_few_clusters_have_one_each():
+    for k in (1, 3, 8):
+        assert_array_equal(cluster_colors(np.ones((k, 2))), np.arange(k))
     centers = np.random.default_rng(0).normal(size=(50, 3))
     assert_array_equal(cluster_colors(centers), cluster_colors(centers * 2.0**600))
     assert len(cluster_colors(np.zeros((20, 2)))) == 20

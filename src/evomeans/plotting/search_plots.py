@@ -117,8 +117,6 @@ def population_data(history: History) -> PopulationCourse:
     moments = founder & ~np.append(founder[1:], False)
     moments[1:] |= (np.diff(population) == 0) & (np.diff(size) <= 0)
     moments[-1] = True
-    # Histories of older model files do not know the members.
-    moments &= history.column("population_distinct").astype(bool)
     final, number = history[-1].best, _column(history, "number")[moments]
     best, median, worst = (
         _gaps(_column(history, f"population_{name}")[moments], final, first=history[0].inertia)
