@@ -28,6 +28,7 @@ from evomeans.metrics.sums import (
     ClusterSums,
     checked_weights,
     cluster_sums,
+    dense,
     dense_blocks,
     two_distances,
 )
@@ -571,7 +572,7 @@ def uniform_like(
     X: Any, sample_weight: FloatArray | None
 ) -> Callable[[np.random.Generator], FloatArray]:
     """Return what draws as many samples, uniformly in the box of their principal axes."""
-    rows = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+    rows = dense(X)
     weights = checked_weights(sample_weight, len(rows))
     mean = np.average(rows, axis=0, weights=weights)
     counted = rows[weights > 0.0] - mean

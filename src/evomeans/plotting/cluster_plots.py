@@ -15,6 +15,7 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import pdist
 
 from evomeans.engines.frame import is_sparse
+from evomeans.metrics.sums import dense
 from evomeans.plotting.axes import (
     DIFFERENCES,
     FAINT,
@@ -38,11 +39,6 @@ if TYPE_CHECKING:
 def as_rows(X: Any) -> Any:
     """Return samples as something with a shape whose rows can be taken: an array or CSR."""
     return as_csr(X) if is_sparse(X) else np.asarray(X)
-
-
-def dense(X: Any) -> FloatArray:
-    """Return samples as a float64 array."""
-    return np.asarray(as_csr(X).toarray() if is_sparse(X) else X, dtype=np.float64)
 
 
 def check_fitted(model: Any) -> None:

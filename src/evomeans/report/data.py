@@ -16,6 +16,7 @@ from evomeans._version import __version__
 from evomeans.metrics.sums import (
     ClusterMoments,
     cluster_moments,
+    dense,
     dense_blocks,
     simplified,
     two_distances,
@@ -25,7 +26,6 @@ from evomeans.plotting.cluster_plots import (
     check_fitted,
     cluster_sizes,
     column_names,
-    dense,
     fitted_rows,
     profile_data,
     projection_data,
