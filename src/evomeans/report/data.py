@@ -118,93 +118,65 @@ def _read(hint: Any, value: Any) -> Any:
     return from_json(hint, value) if isinstance(hint, type) and is_dataclass(hint) else value
 
 
-@dataclass(frozen=True, eq=False)
 class ReportSamples:
     """What a model was fitted to, and how to speak of it, as ``report_data`` takes it."""
 
-    X: Any
-    columns: list[str]
-    units: list[str]
-    """Empty where there is none."""
-    weights: FloatArray | None
-    """One for each sample, if there are any."""
-    mean: FloatArray | float
-    """With ``scale``, what leads back to the original units."""
-    scale: FloatArray | float
-    names: list[str] | None
-    """What the rows are called; by default they are numbered from ``first``."""
-    label: str
-    """What a name of a row is, such as "row"."""
-    first: int
-
-    @property
-    def all_weights(self) -> FloatArray:
-        """A weight for each sample."""
-        return np.ones(self.X.shape[0]) if self.weights is None else self.weights
-
-    def moments(self, model: Any) -> ClusterMoments:
-        """Sum up over the samples of each cluster; outliers, labelled −1, do not count."""
-        centers = np.asarray(model.cluster_centers_, np.float64)
-        return cluster_moments(self.X, centers, self.all_weights, model.labels_)
+    def __init__(
+        self,
+        model: Any,
+        X: Any,
+        sample_weight: Any,
+        standardization: tuple[ArrayLike, ArrayLike] | None,
+        feature_names: Sequence[str] | None,
+        units: Mapping[str, str] | None,
+        names: Sequence[Any] | None,
+        label: str | None,
+    ) -> None:
+        self.X = fitted_rows(model, X)
+        n_samples, n_features = self.X.shape
+        n_fitted = len(model.labels_path_ if hasattr(model, "labels_path_") else model.labels_)
+        if n_samples != n_fitted:
+            raise ValueError(
+                f"The model was fitted to {n_fitted} samples, X has {n_samples}; "
+                "a report needs the samples of the fit."
+            )
+        if np.ndim(sample_weight) and len(sample_weight) != n_fitted:
+            raise ValueError(
+                f"sample_weight has {len(sample_weight)} values for {n_fitted} samples; a report "
+                "needs the weights of the fit."
+            )
+        self.is_weighted = sample_weight is not None
+        weights = np.float64(sample_weight if self.is_weighted else 1.0)
+        self.weights: FloatArray = np.broadcast_to(weights, n_fitted)
+        if feature_names is None:
+            feature_names = getattr(X, "columns", None)
+        self.columns = [as_text(name) for name in column_names(model, feature_names, n_features)]
+        by_name = {as_text(name): as_text(unit) for name, unit in (units or {}).items()}
+        if unknown := sorted(set(by_name) - set(self.columns)):
+            raise ValueError(f"units names a column {unknown[0]!r}, which X does not have.")
+        self.units = [by_name.get(name, "") for name in self.columns]
+        if names is None and hasattr(X, "index") and hasattr(X, "columns"):
+            # A data frame of pandas: rows are known by their index.
+            names, label = list(X.index), label or X.index.name or "index"
+        if names is not None and len(names) != n_fitted:
+            raise ValueError(f"sample_names has {len(names)} names for {n_fitted} samples.")
+        self.names = None if names is None else [as_text(name) for name in names]
+        self.label = as_text(label or "index")
+        # Rows without names are numbered; tables count them from 1, Python from 0.
+        self.first = 1 if label == "row" else 0
+        self.is_scaled = standardization is not None
+        # What leads back to the original units.
+        self.mean, self.scale = map(np.asarray, standardization or (0.0, 1.0))
 
     def in_units(self, values: NDArray[Any]) -> FloatArray:
         """Return centres or rows in the original units of the columns."""
         restored: FloatArray = np.asarray(values, dtype=np.float64) * self.scale + self.mean
         return restored
 
-
-def samples_of(
-    model: Any,
-    X: Any,
-    sample_weight: Any,
-    standardization: tuple[ArrayLike, ArrayLike] | None,
-    feature_names: Sequence[str] | None,
-    units: Mapping[str, str] | None,
-    sample_names: Sequence[Any] | None,
-    sample_label: str | None,
-) -> ReportSamples:
-    """Check that these are the samples of the fit, and gather what is known about them."""
-    frame = X
-    X = fitted_rows(model, X)
-    n_fitted = len(model.labels_path_ if hasattr(model, "labels_path_") else model.labels_)
-    if X.shape[0] != n_fitted:
-        raise ValueError(
-            f"The model was fitted to {n_fitted} samples, X has {X.shape[0]}; "
-            "a report needs the samples of the fit."
-        )
-    if sample_weight is not None:
-        if np.ndim(sample_weight) and len(sample_weight) != n_fitted:
-            raise ValueError(
-                f"sample_weight has {len(sample_weight)} values for {n_fitted} samples; a report "
-                "needs the weights of the fit."
-            )
-        sample_weight = np.broadcast_to(np.float64(sample_weight), n_fitted)
-    if feature_names is None:
-        feature_names = getattr(frame, "columns", None)
-    columns = [as_text(name) for name in column_names(model, feature_names, X.shape[1])]
-    units = {as_text(name): as_text(unit) for name, unit in (units or {}).items()}
-    if unknown := sorted(set(units) - set(columns)):
-        raise ValueError(f"units names a column {unknown[0]!r}, which X does not have.")
-    if sample_names is None and hasattr(frame, "index") and hasattr(frame, "columns"):
-        # A data frame of pandas: rows are known by their index.
-        sample_names = list(frame.index)
-        sample_label = sample_label or frame.index.name or "index"
-    if sample_names is not None and len(sample_names) != n_fitted:
-        raise ValueError(f"sample_names has {len(sample_names)} names for {n_fitted} samples.")
-    mean, scale = (0.0, 1.0) if standardization is None else map(np.asarray, standardization)
-    label = sample_label or "index"
-    return ReportSamples(
-        X,
-        columns,
-        units=[units.get(name, "") for name in columns],
-        weights=sample_weight,
-        mean=mean,
-        scale=scale,
-        names=None if sample_names is None else [as_text(name) for name in sample_names],
-        label=as_text(label),
-        # Tables count their rows from 1, Python from 0.
-        first=1 if label == "row" else 0,
-    )
+    def moments(self, model: Any) -> ClusterMoments:
+        """Sum up over the samples of each cluster; outliers, labelled −1, do not count."""
+        centers = np.asarray(model.cluster_centers_, np.float64)
+        return cluster_moments(self.X, centers, self.weights, model.labels_)
 
 
 ROWS = 200_000
@@ -286,7 +258,7 @@ def model_parts(
 ) -> dict[str, Any]:
     """Describe the clusters of a model."""
     X, labels, centers = samples.X, model.labels_, moments.centers
-    found = separation(X, labels, centers, samples.all_weights)
+    found = separation(X, labels, centers, samples.weights)
     profiles = profile_data(
         centers,
         moments.weights,
@@ -404,7 +376,7 @@ def affordable_runs(shape: tuple[int, int], n_clusters: int, most: int = MOST_RU
 
 
 def kmeans_runs(
-    X: Any, n_clusters: int, weights: FloatArray | None, inertia: float, n_runs: int
+    samples: ReportSamples, n_clusters: int, inertia: float, n_runs: int
 ) -> dict[str, Any] | None:
     """Run KMeans with its defaults from seeds 0, 1, 2, …; ``as_good`` counts those not worse."""
     if not n_runs:
@@ -413,13 +385,13 @@ def kmeans_runs(
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
 
-    found = []
+    found, weights = [], samples.weights if samples.is_weighted else None
     # One thread, so that the same seeds give the same inertias on every machine.
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         for seed in range(n_runs):
             rival = KMeans(n_clusters, n_init=1, random_state=seed)
-            found.append(float(rival.fit(X, sample_weight=weights).inertia_))
+            found.append(float(rival.fit(samples.X, sample_weight=weights).inertia_))
     return {
         "runs": n_runs,
         "mean": float(np.mean(found)),
@@ -487,7 +459,7 @@ def _run(
         "certainty": getattr(model, "certainty_", None),
         "levels": list(getattr(model, "levels_", ())),
         "certificate": None if certificate is None else str(certificate),
-        "kmeans": kmeans_runs(samples.X, k, samples.weights, inertia, n_runs),
+        "kmeans": kmeans_runs(samples, k, inertia, n_runs),
     }
 
 
@@ -504,6 +476,14 @@ def path_parts(path: Any, samples: ReportSamples) -> dict[str, Any]:
     select = getattr(path.select, "name", getattr(path.select, "__name__", path.select))
     flows, titles = clustergram_data(path, samples.X), criteria_titles(path)
     is_small = sum(one.size for one in flows.flows) < MOST_FLOWS
+    models = {}
+    for k in path.k_values_:
+        model = path.at(int(k))
+        parts = model_parts(model, samples, samples.moments(model), PATH_POINTS)
+        # One for each k would make a large page.
+        del parts["examples"]
+        figures = ("inertia", "n_rediscoveries", "certainty")
+        models[k] = {name: getattr(model, f"{name}_") for name in figures} | parts
     return {
         "n_samples": samples.X.shape[0],
         "n_features": samples.X.shape[1],
@@ -513,16 +493,8 @@ def path_parts(path: Any, samples: ReportSamples) -> dict[str, Any]:
         "shown_k": path.best_k_ or path.k_values_[0],
         "curves": as_json(path_curves(path), exact=True),
         "clustergram": flows if is_small else None,
-        "models": {k: _model(path.at(int(k)), samples) for k in path.k_values_},
+        "models": models,
     }
-
-
-def _model(model: Any, samples: ReportSamples) -> dict[str, Any]:
-    parts = model_parts(model, samples, samples.moments(model), PATH_POINTS)
-    # One for each k would make a large page.
-    del parts["examples"]
-    figures = ("inertia", "n_rediscoveries", "certainty")
-    return {name: getattr(model, f"{name}_") for name in figures} | parts
 
 
 def report_data(
@@ -586,7 +558,7 @@ def report_data(
             f"{type(model).__name__} does not have."
         )
     said = feature_names, units, sample_names, sample_label
-    samples = samples_of(model, X, sample_weight, standardization, *said)
+    samples = ReportSamples(model, X, sample_weight, standardization, *said)
     kind = PATH if hasattr(model, "k_values_") else FIT
     parts = path_parts(model, samples) if kind == PATH else fit_parts(model, samples, kmeans_runs)
     settings = parameters_of(model) if settings is None else settings
@@ -597,8 +569,8 @@ def report_data(
         "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "title": as_text(type(model).__name__ if title is None else title),
         "command": as_text(command),
-        "python": as_text(python_snippet(model, samples, standardization is not None)),
-        "standardized": standardization is not None,
+        "python": as_text(python_snippet(model, samples)),
+        "standardized": samples.is_scaled,
         "settings": {as_text(name): as_plain(value) for name, value in settings.items()},
         "notes": [as_text(note) for note in notes],
         **parts,
@@ -607,11 +579,11 @@ def report_data(
     return plain
 
 
-def python_snippet(model: Any, samples: ReportSamples, scaled: bool) -> str:
+def python_snippet(model: Any, samples: ReportSamples) -> str:
     """Write the code that repeats a fit; what cannot be written down becomes ``...``."""
     from sklearn import config_context
 
-    weighted, (n, d) = samples.weights is not None, samples.X.shape
+    weighted, scaled, (n, d) = samples.is_weighted, samples.is_scaled, samples.X.shape
     given = parameters_of(model).items()
     bare = type(model)(**{name: value if _is_literal(value) else ... for name, value in given})
     with config_context(print_changed_only=True):
