@@ -53,10 +53,14 @@ def convergence_data(
     if not len(best):
         return Convergence(when, best, when, best, 1.0, "")
     gap, best_gap = (_gaps(values, best[-1], first=inertia[0]) for values in (inertia, best))
-    step_x, step_gap = _staircase(when, best_gap)
+    corners = np.flatnonzero(np.diff(best_gap, prepend=np.inf) < 0)
+    # All founders are at offspring 0: the lowest of several corners at one place counts.
+    corners = corners[np.append(np.diff(when[corners]) > 0, True)]
+    corners = np.append(corners, len(when) - 1)
     kept = np.linspace(0, len(gap) - 1, min(len(gap), limit)).round().astype(np.intp)
     floor = floor_below(best_gap if best_gap.any() else gap)
-    return Convergence(when[kept], gap[kept], step_x, step_gap, floor, _unit(best[-1]))
+    steps = when[corners], best_gap[corners]
+    return Convergence(when[kept], gap[kept], *steps, floor, _unit(best[-1]))
 
 
 def _column(history: Sequence[Any], name: str) -> FloatArray:
@@ -71,15 +75,6 @@ def _gaps(values: FloatArray, best: float, first: float) -> FloatArray:
 
 def _unit(best: float) -> str:
     return "% above the best found" if best > 0 else "% of the first inertia"
-
-
-def _staircase(x: FloatArray, falling: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Keep the first value, each lower one, and where it ends."""
-    corners = np.flatnonzero(np.diff(falling, prepend=np.inf) < 0)
-    # All founders are at offspring 0: the lowest of several corners at one place counts.
-    corners = corners[np.append(np.diff(x[corners]) > 0, True)]
-    corners = np.append(corners, len(x) - 1)
-    return x[corners], falling[corners]
 
 
 def floor_below(gaps: FloatArray) -> float:
@@ -186,16 +181,8 @@ def plot_population(history: Any, ax: Axes | None = None) -> Axes:
     best, median, worst = (
         np.maximum(line, data.floor) for line in (data.best, data.median, data.worst)
     )
-    ax.fill_between(
-        data.number,
-        best,
-        worst,
-        step="post",
-        color=OKABE_ITO[4],
-        alpha=0.3,
-        linewidth=0,
-        label="from best to worst member",
-    )
+    band: dict[str, Any] = {"step": "post", "color": OKABE_ITO[4], "alpha": 0.3, "linewidth": 0}
+    ax.fill_between(data.number, best, worst, **band, label="from best to worst member")
     ax.step(data.number, median, where="post", color=INK, linewidth=1.6, label="median member")
     ax.step(data.number, best, where="post", color=OKABE_ITO[0], linewidth=2.2, label="best member")
     return _finished(ax, data, data.worst, "offspring made")
