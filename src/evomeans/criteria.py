@@ -100,8 +100,7 @@ class Budget:
     ) -> int:
         """Return how many samples a computation may look at; all of them without a deadline.
 
-        It is tried with few of them, and does some share of the whole computation. Its time is
-        proportional to a power of their number.
+        A trial with few of them does a share of the whole. Time grows with a power of the number.
         """
         if self.deadline is None or n_samples <= FEWEST_SAMPLES:
             return n_samples
@@ -128,7 +127,7 @@ class SampleSource:
     def sums(self, centers: Mapping[int, FloatArray], budget: Budget) -> dict[int, ClusterSums]:
         """Sum up over the samples of each cluster, or over as many of them as there is time for."""
         if self.sum_up is not None:
-            return {k: self.sum_up(np.asarray(one, np.float64)) for k, one in centers.items()}
+            return {k: self.sum_up(one) for k, one in centers.items()}
         weights = checked_weights(self.sample_weight, self.X.shape[0])
         counted = np.flatnonzero(weights)
 
@@ -138,9 +137,7 @@ class SampleSource:
                 rng = np.random.default_rng([SAMPLING, n_samples])
                 rows = counted[np.sort(rng.choice(len(counted), n_samples, replace=False))]
                 X, own = X[rows], weights[rows]
-            return {
-                k: cluster_sums(X, np.asarray(one, np.float64), own) for k, one in centers.items()
-            }
+            return {k: cluster_sums(X, one, own) for k, one in centers.items()}
 
         return of_some(budget.affords(of_some, len(counted)))
 
@@ -371,7 +368,7 @@ class DaviesBouldin(Criterion):
     def values(self, evidence: Evidence) -> FloatArray:
         """Compute the index from sums over the samples."""
         sums, centers = evidence.sums, evidence.centers
-        return evidence.per_k(lambda k: davies_bouldin(sums[k], np.asarray(centers[k], np.float64)))
+        return evidence.per_k(lambda k: davies_bouldin(sums[k], centers[k]))
 
 
 class Elbow(Criterion):
@@ -495,10 +492,7 @@ RULES = {"tibshirani": within_error_of_next, "first_maximum": within_error_of_fi
 
 @dataclass(frozen=True)
 class SearchingCriterion(Criterion):
-    """A criterion that searches other samples as often as the field called ``repeated`` says.
-
-    They are references, halves, or bootstrap samples.
-    """
+    """A criterion that searches other samples as often as the field called ``repeated`` says."""
 
     repeated: ClassVar[str]
     n_searched: ClassVar[int] = 2

@@ -148,10 +148,8 @@ class PathRecord:
 PathObserver = Callable[[PathRecord], object]
 """Called with every record; returning ``True`` ends the path."""
 
-
 # Solutions that are kept for each number of clusters, and for each of its populations.
 MOST_KEPT, MOST_OF_A_POPULATION = 8, 4
-
 
 Kind = Literal["mean", "up", "down", "combine", "grow", "merge", "fresh", "exact"]
 """The kinds of steps of a path; :class:`PathRecord` explains them."""
@@ -309,10 +307,8 @@ def merged(engine: Engine, solution: Individual, n_clusters: int, number: float)
 def divide_best(rows: FloatArray, centers: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Divide the cluster for which that gains most, judged by some samples.
 
-    A division begins with a sample, drawn by its squared distance to its centre: the first plane
-    between the halves goes through the centre, perpendicular to the direction of the sample, and
-    some steps of 2-means follow. With the means a and b and the sizes A and B of the halves it
-    gains AB/(A + B)·‖a − b‖². One centre comes twice if all samples lie on theirs.
+    A division begins with a sample, drawn by its squared distance to its centre. One centre comes
+    twice if all samples lie on theirs.
     """
     # Around their mean, so that few digits cancel.
     middle = centers.mean(axis=0)
@@ -336,7 +332,11 @@ def divide_best(rows: FloatArray, centers: FloatArray, rng: np.random.Generator)
 
 
 def divide(offsets: FloatArray, direction: FloatArray) -> tuple[float, FloatArray]:
-    """Divide samples around their centre in two; return the gain and the means of the halves."""
+    """Divide samples around their centre in two; return the gain and the means of the halves.
+
+    The first plane between the halves goes through the centre, perpendicular to the direction, and
+    some steps of 2-means follow. The gain is AB/(A + B)·‖a − b‖², with means a, b and sizes A, B.
+    """
     normal, level = direction, 0.0
     gain, halves = 0.0, np.array([np.zeros_like(direction), direction])
     total, n = offsets.sum(axis=0), len(offsets)
@@ -382,13 +382,12 @@ def merge_pair(
 
 # Founders of the searches that combine populations, and of those that listen to a neighbour.
 COMBINED, LISTENING = 12, 3
-# Until every number of clusters has a solution, one step may take this many times its share of the
-# time left.
+# Shares of the time left that a step may take until every number of clusters has a solution.
 MOST_SHARES = 4.0
 # Of the time left, what it may take to put the samples into order.
 ORDERING = 0.5
-# Up to so many clusters, populations that agree are not believed before they have converged: there,
-# neighbours lead into the same wrong place more often, and searches cost next to nothing.
+# Up to so many clusters, searches converge even if populations agree: neighbours lead into the same
+# wrong place more often there, and searches cost next to nothing.
 FEW_CLUSTERS = 8
 
 
@@ -399,24 +398,22 @@ def follow_path(
     *,
     observers: Sequence[PathObserver] = (),
     interrupt: DeferredInterrupt,
-    clock: Callable[[], float] = time.perf_counter,
     spent: float = 0.0,
     weigh_for: Callable[[int], Weigh | None] = lambda _: None,
 ) -> StopReason:
-    """Search for the best clusterings with all numbers of clusters of the state.
+    """Search for the best clusterings with all numbers of clusters of the state, which changes.
 
     One sweep goes up: every population begins with solutions that have one centre fewer, and
     divides a cluster of theirs. Another one goes down: two clusters of solutions with one centre
-    more are merged. They know nothing of each other. Where both come to the same inertia,
-    two independent populations agree. Where they do not, they are combined. Whatever is found is
-    shown to the neighbours, until none of them improves; and what has been found
-    only once is searched for anew.
+    more are merged. They know nothing of each other, so two independent populations agree where
+    both come to the same inertia. Elsewhere they are combined. Whatever is found is shown to the
+    neighbours, until none of them improves; what has been found only once is searched for anew.
 
-    The state is a new one, or one to continue from; it changes. The arguments are those of
-    :func:`~evomeans.search.genetic.solve`, and ``weigh_for`` returns what weighs the clusters of a
-    search with some number of them. The reason is ``AGREEMENT`` if there is nothing left to do.
+    The arguments are those of :func:`~evomeans.search.genetic.solve`; ``weigh_for`` returns what
+    weighs the clusters of a search with some number of them. The reason is ``AGREEMENT`` if there
+    is nothing left to do.
     """
-    began = clock() - state.seconds - spent
+    began = time.perf_counter() - state.seconds - spent
     reserve = 0.0
     if settings.max_time is not None:
         # The samples have to be labelled for all numbers of clusters.
@@ -426,7 +423,7 @@ def follow_path(
     with audience.watching(state):
         while (step := state.next_step(settings.tolerance, settings.confirmations)) is not None:
             limit, n_missing = settings.max_time, len(state.ks) - len(state.entries)
-            left = None if limit is None else began + limit - reserve - clock()
+            left = None if limit is None else began + limit - reserve - time.perf_counter()
             # Every number of clusters gets a solution, however little time there is.
             if left is not None and left <= 0.0 and not n_missing:
                 reason = StopReason.MAX_TIME
@@ -440,7 +437,7 @@ def follow_path(
                 reason = StopReason.INTERRUPTED
                 break
             is_first = step.k not in state.entries
-            seconds = clock() - began
+            seconds = time.perf_counter() - began
             record = learn(state, step, found, n_made, settings.tolerance, seconds)
             audience.show(record, is_best=is_first or record.improvement > 0.0)
             audience.tell("on_round", state, False)

@@ -339,7 +339,7 @@ def collect_evidence(
     return Evidence(
         k_values=np.array(ks),
         inertias=np.array([solutions[k].inertia for k in ks]),
-        centers={k: solutions[k].centers for k in ks},
+        centers={k: np.asarray(solutions[k].centers, np.float64) for k in ks},
         labels=lambda k: solutions[k].labels,
         cluster_weights={k: entries[k].best.cluster_weights for k in ks},
         n_samples=engine.total_weight,

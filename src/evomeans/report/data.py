@@ -21,24 +21,8 @@ from evomeans.metrics.sums import (
     simplified,
     two_distances,
 )
+from evomeans.plotting import cluster_plots, path_plots
 from evomeans.plotting.axes import cluster_colors
-from evomeans.plotting.cluster_plots import (
-    check_fitted,
-    cluster_sizes,
-    column_names,
-    fitted_rows,
-    profile_data,
-    projection_data,
-    standardized,
-    thin_out,
-)
-from evomeans.plotting.path_plots import (
-    check_path,
-    clustergram_data,
-    criteria_titles,
-    path_curves,
-    trust_text,
-)
 from evomeans.plotting.search_plots import convergence_data
 from evomeans.search.history import History
 from evomeans.typing import FloatArray
@@ -65,9 +49,9 @@ def as_plain(value: Any) -> str | int | float | bool | None:
         value = value.item()
     if isinstance(value, list | tuple):
         return ", ".join(str(as_plain(one)) for one in value)
-    if value is None or isinstance(value, bool | int | str):
-        return as_text(value) if isinstance(value, str) else value
-    return value if isinstance(value, float) and np.isfinite(value) else as_text(value)
+    if isinstance(value, float) and not np.isfinite(value):
+        return str(value)
+    return value if value is None or isinstance(value, int | float) else as_text(value)
 
 
 def as_text(value: Any) -> str:
@@ -132,7 +116,7 @@ class ReportSamples:
         names: Sequence[Any] | None,
         label: str | None,
     ) -> None:
-        self.X = fitted_rows(model, X)
+        self.X = cluster_plots.fitted_rows(model, X)
         n_samples, n_features = self.X.shape
         n_fitted = len(model.labels_path_ if hasattr(model, "labels_path_") else model.labels_)
         if n_samples != n_fitted:
@@ -150,7 +134,8 @@ class ReportSamples:
         self.weights: FloatArray = np.broadcast_to(weights, n_fitted)
         if feature_names is None:
             feature_names = getattr(X, "columns", None)
-        self.columns = [as_text(name) for name in column_names(model, feature_names, n_features)]
+        columns = cluster_plots.column_names(model, feature_names, n_features)
+        self.columns = [as_text(name) for name in columns]
         by_name = {as_text(name): as_text(unit) for name, unit in (units or {}).items()}
         if unknown := sorted(set(by_name) - set(self.columns)):
             raise ValueError(f"units names a column {unknown[0]!r}, which X does not have.")
@@ -209,7 +194,7 @@ def separation(
     X: Any, labels: NDArray[Any], centers: NDArray[Any], weights: FloatArray
 ) -> Separation:
     """Measure distances to centres in one pass; outliers, labelled −1, do not count."""
-    rows = thin_out(labels, ROWS)
+    rows = cluster_plots.thin_out(labels, ROWS)
     rows = np.sort(rows[labels[rows] >= 0])
     near, silhouettes = np.empty((2, len(rows)))
     other, own = np.empty(len(rows), np.intp), labels[rows]
@@ -247,7 +232,6 @@ def cluster_words(telling: Sequence[tuple[str, float]]) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-COLUMNS = 24
 TELLING = 5
 EXAMPLES, EXAMPLE_COLUMNS, MOST_EXAMPLES = 2, 6, 200
 """Samples of a kind that each cluster shows, their columns, and the most samples of all."""
@@ -259,18 +243,19 @@ def model_parts(
     """Describe the clusters of a model."""
     X, labels, centers = samples.X, model.labels_, moments.centers
     found = separation(X, labels, centers, samples.weights)
-    profiles = profile_data(
+    names = samples.columns
+    plane = cluster_plots.projection_data(X, labels, centers, names=names, limit=points)
+    profiles = cluster_plots.profile_data(
         centers,
         moments.weights,
-        samples.columns,
+        names,
         shown=samples.in_units(centers),
         mean=moments.mean,
         spread=moments.spread,
-        limit=COLUMNS,
     )
     columns = profiles.columns
     return {
-        "projection": projection_data(X, labels, centers, names=samples.columns, limit=points),
+        "projection": plane,
         "profiles": replace(profiles, values=profiles.values.round(2)),
         "columns": {
             "units": [samples.units[column] for column in columns],
@@ -294,7 +279,7 @@ def clusters_part(
     """Describe each cluster: how large, loose and separate it is, and where it stands out."""
     centers, weights, names = moments.centers, moments.weights, samples.columns
     k, shown = len(centers), samples.in_units(centers)
-    values = standardized(centers, moments.mean, moments.spread)
+    values = cluster_plots.standardized(centers, moments.mean, moments.spread)
     telling = np.argsort(-np.abs(values), axis=1, kind="stable")[:, :TELLING]
     # A single cluster is not separated from anything: its gap is infinite, which becomes None.
     _, _, gaps, nearest = two_distances(centers, centers, np.arange(k))
@@ -305,7 +290,7 @@ def clusters_part(
     silhouettes = np.divide(summed, counted, out=np.full(k, np.nan), where=counted > 0.0)
     parts = {
         "color": cluster_colors(centers),
-        "size": cluster_sizes(labels, k),
+        "size": cluster_plots.cluster_sizes(labels, k),
         "weight": weights,
         "inertia_share": moments.inertia / (moments.inertia.sum() or 1.0),
         "spread": np.sqrt(moments.inertia / np.where(weights > 0.0, weights, 1.0)),
@@ -471,10 +456,10 @@ MOST_FLOWS = 40_000
 
 def path_parts(path: Any, samples: ReportSamples) -> dict[str, Any]:
     """Gather what the report of a path shows."""
-    check_path(path)
+    path_plots.check_path(path)
     # A criterion by its name, or the name of the user's function.
     select = getattr(path.select, "name", getattr(path.select, "__name__", path.select))
-    flows, titles = clustergram_data(path, samples.X), criteria_titles(path)
+    flows, titles = path_plots.clustergram_data(path, samples.X), path_plots.criteria_titles(path)
     is_small = sum(one.size for one in flows.flows) < MOST_FLOWS
     models = {}
     for k in path.k_values_:
@@ -489,9 +474,9 @@ def path_parts(path: Any, samples: ReportSamples) -> dict[str, Any]:
         "n_features": samples.X.shape[1],
         "stop_reason": str(path.stop_reason_),
         "select": as_text(titles.get(select, select)),
-        "trust": trust_text(path._suggested, int(path.k_values_[-1]), titles),
+        "trust": path_plots.trust_text(path._suggested, int(path.k_values_[-1]), titles),
         "shown_k": path.best_k_ or path.k_values_[0],
-        "curves": as_json(path_curves(path), exact=True),
+        "curves": as_json(path_plots.path_curves(path), exact=True),
         "clustergram": flows if is_small else None,
         "models": models,
     }
@@ -551,7 +536,7 @@ def report_data(
     dict
         Plain JSON of a few hundred kilobytes at most, for :func:`~evomeans.report.render_report`.
     """
-    check_fitted(model)
+    cluster_plots.check_fitted(model)
     if not getattr(model, "_is_euclidean", True):
         raise TypeError(
             f"A report shows distances to centres in the units of the samples, which "
