@@ -11,10 +11,8 @@ from evomeans.metrics import sums
 from evomeans.metrics.sums import cluster_moments
 from evomeans.plotting.axes import OKABE_ITO, cluster_colors, ink_on, luminance
 from evomeans.plotting.cluster_plots import (
-    column_names,
     profile_data,
     projection_data,
-    room_for_labels,
     thin_out,
 )
 
@@ -132,12 +130,11 @@ def test_similar_clusters_stand_together():
     assert sorted(clusters) == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_moments_in_blocks_are_those_of_all_samples(monkeypatch, sparse, weighted):
+@pytest.mark.parametrize("as_given", [np.asarray, csr_array])
+def test_moments_in_blocks_are_those_of_all_samples(monkeypatch, as_given):
     monkeypatch.setattr(sums, "NUMBERS_PER_BLOCK", 40)
-    weight = RNG.random(90) if weighted else np.ones(90)
-    data = cluster_moments(csr_array(X) if sparse else X, CENTERS, weight, LABELS)
+    weight = RNG.random(90)
+    data = cluster_moments(as_given(X), CENTERS, weight, LABELS)
     mean = np.average(X, axis=0, weights=weight)
     assert_allclose(data.mean, mean)
     assert_allclose(data.spread, np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight)))
@@ -159,25 +156,6 @@ def test_outliers_and_empty_clusters_have_no_moments():
     assert data.weights[2] == 0.0
     assert_array_equal(data.deviations[2], np.zeros(3))
     assert_array_equal(data.means[2], CENTERS[2])
-
-
-def test_names_of_columns():
-    """Given ones, those of the fit, or numbers."""
-
-    class Fitted:
-        feature_names_in_ = np.array(["u", "v"], dtype=object)
-
-    assert column_names(Fitted(), None, 2) == ["u", "v"]
-    assert column_names(Fitted(), ["p", "q"], 2) == ["p", "q"]
-    assert column_names(object(), None, 2) == ["x0", "x1"]
-    with pytest.raises(ValueError, match="must name all 3 columns, got 2 names"):
-        column_names(object(), ["p", "q"], 3)
-
-
-def test_labels_do_not_touch():
-    places = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 5.0], [50.0, 0.0]])
-    room = room_for_labels(places, (3, 2), np.array([1, 2, 1, 1]))
-    assert_array_equal(room, [False, True, True, True])
 
 
 def test_neighbours_on_a_grid_have_different_colours():

@@ -108,17 +108,11 @@ def test_a_model_stands_for_its_history(model, plot):
         assert_array_equal(line.get_xydata(), twin.get_xydata())
 
 
-@pytest.mark.parametrize(
-    "plot",
-    [
-        *(plotting.plot_convergence, plotting.plot_population),
-        *(plotting.plot_profiles, plotting.plot_sizes),
-        lambda model: plotting.plot_clusters(model, FRAME),
-    ],
-)
-def test_models_that_are_not_fitted(plot):
+@pytest.mark.parametrize("name", ["convergence", "population", "profiles", "sizes", "clusters"])
+def test_models_that_are_not_fitted(name):
+    samples = [FRAME] if name == "clusters" else []
     with pytest.raises(NotFittedError):
-        plot(HGMeans(4))
+        getattr(plotting, f"plot_{name}")(HGMeans(4), *samples)
     assert not pyplot.get_fignums()
 
 
@@ -163,7 +157,9 @@ def test_many_samples_are_thinned_out_and_that_is_said():
 
 
 def test_profiles_show_the_centres_in_units_of_the_data(model):
-    """Names are no mathematics."""
+    """Columns have the names of the fit, which are no mathematics, or those that are given."""
+    ax = draw(plotting.plot_profiles(model, feature_names=list("abcd")))
+    assert {text.get_text() for text in ax.get_xticklabels()} == set("abcd")
     ax = draw(plotting.plot_profiles(model))
     shown = sorted(float(text) for text in texts(ax))
     assert_allclose(shown, np.sort(model.cluster_centers_.ravel()), rtol=0.01)
@@ -211,6 +207,8 @@ def test_samples_of_another_shape_are_refused(model):
         plotting.plot_clusters(model, FRAME.to_numpy()[:, :-1])
     with pytest.raises(ValueError, match="labels must have 60 values"):
         plotting.plot_clusters(model, FRAME, labels=[0, 1])
+    with pytest.raises(ValueError, match="must name all 4 columns, got 2 names"):
+        plotting.plot_profiles(model, feature_names=["p", "q"])
 
 
 def test_a_path_has_many_models_of_which_one_is_drawn():

@@ -16,6 +16,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -129,13 +130,13 @@ class Browser:
         self._process.communicate()
 
 
+@dataclass
 class Tab:
     """One page in the browser."""
 
-    def __init__(self, browser: Browser, target: str, session: str) -> None:
-        self.browser = browser
-        self.target = target
-        self.session = session
+    browser: Browser
+    target: str
+    session: str
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
         """Call a method of the protocol in this tab."""

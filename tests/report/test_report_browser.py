@@ -333,9 +333,3 @@ def test_the_centres_sort_by_a_column(show, page, data):
     assert order(tab, "profile") == [data["profiles"]["clusters"][i] for i in places]
     # The mean of all samples stays below.
     assert tab.one("#profile tfoot").split()[0] == "all"
-
-
-def test_every_cluster_is_described_in_words(show, page, data):
-    lines = show(page).all(".words li", "e.innerText")
-    for line, cluster in zip(lines, data["clusters"], strict=True):
-        assert cluster["words"] in line
