@@ -131,10 +131,7 @@ def test_all_samples_are_taken_without_a_deadline_and_if_they_are_few() -> None:
     assert Budget(0.0).affords(clock.work, FEWEST_SAMPLES) == FEWEST_SAMPLES
     # There was nothing to try.
     assert clock() == 0.0
-
-
-def test_a_part_of_the_work_stands_for_all_of_it() -> None:
-    clock = Clock()
+    # A tenth of the work is tried, and stands for all of it.
     assert Budget(11.0, clock).affords(clock.work, 10**6, share=0.1) == FEWEST_SAMPLES
 
 

@@ -109,9 +109,7 @@ def test_jump_neither_overflows_nor_vanishes(scale):
     values = metrics.jump_statistic(INERTIAS * scale, KS, 30, 2000)
     assert np.isfinite(values).all()
     assert values.argmax() == 4
-
-
-def test_jump_knows_only_neighbours():
+    # It knows only neighbours.
     values = metrics.jump_statistic([40.0, 17.0, 14.0, 0.0], [2, 3, 5, 6], 30, 4)
     assert np.isnan(values).tolist() == [True, False, True, True]
 
