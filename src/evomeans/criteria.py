@@ -10,7 +10,6 @@ from itertools import combinations
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evomeans.metrics import (
     bic,
@@ -29,10 +28,11 @@ from evomeans.metrics.sums import (
     ClusterSums,
     checked_weights,
     cluster_sums,
+    dense,
     dense_blocks,
     two_distances,
 )
-from evomeans.typing import FloatArray
+from evomeans.typing import Flags, FloatArray, Indices, Integers, Labels
 
 __all__ = [
     "BIC",
@@ -57,79 +57,33 @@ __all__ = [
     "find_criterion",
 ]
 
-Counts = NDArray[np.int64] | Sequence[int]
-
 # However little time there is, criteria look at so many samples.
 FEWEST_SAMPLES = 1024
 # Makes the samples that criteria are confined to differ from all that is drawn elsewhere.
 SAMPLING = 3
 
 
-def largest(ks: Counts, values: FloatArray) -> int | None:
+def largest(ks: Integers, values: FloatArray) -> int | None:
     """Return the k with the largest value, the smallest k on ties."""
-    known = ~np.isnan(values)
-    if not known.any():
-        return None
-    return int(ks[int(np.argmax(np.where(known, values, -np.inf)))])
+    return None if np.isnan(values).all() else int(ks[np.nanargmax(values)])
 
 
-def smallest(ks: Counts, values: FloatArray) -> int | None:
-    """Return the k with the smallest value, the smallest k on ties."""
-    return largest(ks, -values)
+def first_of(ks: Integers, chosen: Flags) -> int | None:
+    """Return the first k that is chosen."""
+    return int(ks[chosen.argmax()]) if chosen.any() else None
 
 
-def first_at_most(ks: Counts, values: FloatArray, limit: float) -> int | None:
-    """Return the smallest k whose value does not exceed a limit."""
-    return next((int(k) for k, value in zip(ks, values, strict=True) if value <= limit), None)
-
-
-def last_at_least(ks: Counts, values: FloatArray, limit: float) -> int | None:
-    """Return the largest k whose value reaches a limit."""
-    reached = [int(k) for k, value in zip(ks, values, strict=True) if value >= limit]
-    return max(reached, default=None)
-
-
-def last_of_a_run(ks: Counts, values: FloatArray, limit: float) -> int | None:
-    """Return the largest k such that it and all smaller ones reach a limit."""
-    choice = None
-    for k, value in zip(ks, values, strict=True):
-        if np.isnan(value):
-            continue
-        if value < limit:
-            break
-        choice = int(k)
-    return choice
-
-
-def first_within_error(ks: Counts, values: FloatArray, errors: FloatArray) -> int | None:
+def within_error_of_next(ks: Integers, values: FloatArray, errors: FloatArray) -> int | None:
     """Return the smallest k with valueₖ ≥ valueₖ₊₁ − errorₖ₊₁ (Tibshirani, Walther, Hastie)."""
-    for place in range(len(ks) - 1):
-        if values[place] >= values[place + 1] - errors[place + 1]:
-            return int(ks[place])
-    return None
+    return first_of(ks, values[:-1] >= (values - errors)[1:])
 
 
-def within_error_of_first_maximum(ks: Counts, values: FloatArray, errors: FloatArray) -> int | None:
+def within_error_of_first_maximum(
+    ks: Integers, values: FloatArray, errors: FloatArray
+) -> int | None:
     """Return the smallest k within one error of the first local maximum (R's ``firstSEmax``)."""
-    if not len(ks) or np.isnan(values).all():
-        return None
-    falls = np.flatnonzero(np.diff(values) <= 0.0)
-    top = int(falls[0]) if falls.size else len(values) - 1
-    reached = np.flatnonzero(values[: top + 1] >= values[top] - errors[top])
-    return int(ks[int(reached[0])])
-
-
-def knee(ks: Counts, values: FloatArray) -> int | None:
-    """Return the k of a falling curve that is farthest below the line between its ends."""
-    known = ~np.isnan(values)
-    if np.count_nonzero(known) < 3:
-        return None
-    x, y = np.asarray(ks, dtype=np.float64)[known], values[known]
-    height = y[0] - y[-1]
-    if height <= 0.0:
-        return None
-    below = 1.0 - (x - x[0]) / (x[-1] - x[0]) - (y - y[-1]) / height
-    return int(x[int(np.argmax(below))])
+    top = int(np.append(np.diff(values) <= 0.0, True).argmax())
+    return first_of(ks, values[: top + 1] >= (values - errors)[top : top + 1])
 
 
 @dataclass
@@ -146,8 +100,7 @@ class Budget:
     ) -> int:
         """Return how many samples a computation may look at; all of them without a deadline.
 
-        It is tried with few of them, and does some share of the whole computation. Its time is
-        proportional to a power of their number.
+        A trial with few of them does a share of the whole. Time grows with a power of the number.
         """
         if self.deadline is None or n_samples <= FEWEST_SAMPLES:
             return n_samples
@@ -174,7 +127,7 @@ class SampleSource:
     def sums(self, centers: Mapping[int, FloatArray], budget: Budget) -> dict[int, ClusterSums]:
         """Sum up over the samples of each cluster, or over as many of them as there is time for."""
         if self.sum_up is not None:
-            return {k: self.sum_up(np.asarray(one, np.float64)) for k, one in centers.items()}
+            return {k: self.sum_up(one) for k, one in centers.items()}
         weights = checked_weights(self.sample_weight, self.X.shape[0])
         counted = np.flatnonzero(weights)
 
@@ -184,9 +137,7 @@ class SampleSource:
                 rng = np.random.default_rng([SAMPLING, n_samples])
                 rows = counted[np.sort(rng.choice(len(counted), n_samples, replace=False))]
                 X, own = X[rows], weights[rows]
-            return {
-                k: cluster_sums(X, np.asarray(one, np.float64), own) for k, one in centers.items()
-            }
+            return {k: cluster_sums(X, one, own) for k, one in centers.items()}
 
         return of_some(budget.affords(of_some, len(counted)))
 
@@ -240,10 +191,10 @@ class Evidence:
         Time for passes over all samples.
     """
 
-    k_values: NDArray[np.int64]
+    k_values: Integers
     inertias: FloatArray
     centers: Mapping[int, FloatArray]
-    labels: Callable[[int], NDArray[np.int32]]
+    labels: Callable[[int], Labels]
     cluster_weights: Mapping[int, FloatArray]
     n_samples: float
     n_features: int
@@ -262,7 +213,7 @@ class Evidence:
         """Return a value for each number of clusters; NaN for 1, where most are not defined."""
         return np.array([value(int(k)) if k > 1 else np.nan for k in self.k_values])
 
-    def among(self, values: FloatArray, allowed: NDArray[np.int64]) -> FloatArray:
+    def among(self, values: FloatArray, allowed: Integers) -> FloatArray:
         """Return values at the numbers of clusters that are allowed."""
         return values[np.searchsorted(self.k_values, allowed)]
 
@@ -307,23 +258,14 @@ class Criterion:
         """Return a value for each number of clusters of the path, NaN where it is not defined."""
         raise NotImplementedError
 
-    def choose(self, ks: Counts, values: FloatArray) -> int | None:
+    def choose(self, ks: Integers, values: FloatArray) -> int | None:
         """Return the number of clusters that values suggest."""
-        return smallest(ks, values) if self.rule == "minimum" else largest(ks, values)
+        return largest(ks, -values if self.rule == "minimum" else values)
 
-    def judge(self, evidence: Evidence, allowed: NDArray[np.int64]) -> Verdict:
+    def judge(self, evidence: Evidence, allowed: Integers) -> Verdict:
         """Compute the values, and choose among the numbers of clusters that are allowed."""
         values = self.values(evidence)
         return Verdict(values, self.choose(allowed, evidence.among(values, allowed)), {})
-
-    def of_repeats(
-        self, evidence: Evidence, allowed: NDArray[np.int64], repeats: FloatArray
-    ) -> Verdict:
-        """Judge by the means of repeated measurements, one in each row, with standard errors."""
-        values = repeats.mean(axis=0)
-        errors = repeats.std(axis=0) / np.sqrt(len(repeats))
-        choice = self.choose(allowed, evidence.among(values, allowed))
-        return Verdict(values, choice, {f"{self.name}_error": errors})
 
 
 class CalinskiHarabasz(Criterion):
@@ -386,9 +328,9 @@ class Hartigan(Criterion):
         """Compute the statistic from the inertias."""
         return hartigan_statistic(evidence.inertias, evidence.k_values, evidence.n_samples)
 
-    def choose(self, ks: Counts, values: FloatArray) -> int | None:
+    def choose(self, ks: Integers, values: FloatArray) -> int | None:
         """Return the smallest k at or below the threshold."""
-        return first_at_most(ks, values, self.threshold)
+        return first_of(ks, values <= self.threshold)
 
 
 class KrzanowskiLai(Criterion):
@@ -426,7 +368,7 @@ class DaviesBouldin(Criterion):
     def values(self, evidence: Evidence) -> FloatArray:
         """Compute the index from sums over the samples."""
         sums, centers = evidence.sums, evidence.centers
-        return evidence.per_k(lambda k: davies_bouldin(sums[k], np.asarray(centers[k], np.float64)))
+        return evidence.per_k(lambda k: davies_bouldin(sums[k], centers[k]))
 
 
 class Elbow(Criterion):
@@ -450,9 +392,17 @@ class Elbow(Criterion):
         """Return the inertias."""
         return evidence.inertias.copy()
 
-    def choose(self, ks: Counts, values: FloatArray) -> int | None:
+    def choose(self, ks: Integers, values: FloatArray) -> int | None:
         """Return the knee."""
-        return knee(ks, values)
+        known = ~np.isnan(values)
+        if np.count_nonzero(known) < 3:
+            return None
+        x, y = ks[known], values[known]
+        height = y[0] - y[-1]
+        if height <= 0.0:
+            return None
+        below = 1.0 - (x - x[0]) / (x[-1] - x[0]) - (y - y[-1]) / height
+        return int(x[below.argmax()])
 
 
 @dataclass(frozen=True)
@@ -491,9 +441,11 @@ class Agreement(Criterion):
 
         return evidence.per_k(share)
 
-    def choose(self, ks: Counts, values: FloatArray) -> int | None:
+    def choose(self, ks: Integers, values: FloatArray) -> int | None:
         """Return the largest k before the first at which populations disagree."""
-        return last_of_a_run(ks, values, self.threshold)
+        known = ~np.isnan(values)
+        agrees = np.logical_and.accumulate(values[known] >= self.threshold)
+        return first_of(ks[known][::-1], agrees[::-1])
 
 
 @dataclass(frozen=True)
@@ -535,9 +487,7 @@ class Silhouette(Criterion):
         return evidence.per_k(lambda k: mean(k, size))
 
 
-# Criteria that search other samples again: references, halves, or bootstrap samples.
-
-RULES = ("tibshirani", "first_maximum")
+RULES = {"tibshirani": within_error_of_next, "first_maximum": within_error_of_first_maximum}
 
 
 @dataclass(frozen=True)
@@ -556,6 +506,18 @@ class SearchingCriterion(Criterion):
     def effort(self) -> float:
         """A search for each of the other sets of samples."""
         return float(self.n_searched * getattr(self, self.repeated))
+
+    def repeats(self, evidence: Evidence) -> FloatArray:
+        """Return a row of values for each repetition."""
+        raise NotImplementedError
+
+    def judge(self, evidence: Evidence, allowed: Integers) -> Verdict:
+        """Judge by the means of the repetitions, with their standard errors."""
+        repeats = self.repeats(evidence)
+        values = repeats.mean(axis=0)
+        errors = repeats.std(axis=0) / np.sqrt(len(repeats))
+        choice = self.choose(allowed, evidence.among(values, allowed))
+        return Verdict(values, choice, {f"{self.name}_error": errors})
 
 
 @dataclass(frozen=True)
@@ -584,54 +546,37 @@ class Gap(SearchingCriterion):
         if self.choose_by not in RULES:
             raise ValueError(f"choose_by={self.choose_by!r} must be one of {', '.join(RULES)}.")
 
-    def judge(self, evidence: Evidence, allowed: NDArray[np.int64]) -> Verdict:
+    def judge(self, evidence: Evidence, allowed: Integers) -> Verdict:
         """Search the references."""
         X, weights = evidence.samples.in_memory("The gap statistic")
-        box = PrincipalBox.around(X, weights)
+        draw = uniform_like(X, weights)
         ks = [int(k) for k in evidence.k_values]
         rows = []
         for number in range(self.n_references):
             rng = np.random.default_rng([evidence.seed, number])
-            found = evidence.search(box.draw(rng), weights, ks, number)
+            found = evidence.search(draw(rng), weights, ks, number)
             rows.append([found.inertias[k] for k in ks])
         gaps, errors = gap_statistic(evidence.inertias, rows)
-        is_first = self.choose_by == "tibshirani"
-        choose = first_within_error if is_first else within_error_of_first_maximum
-        choice = choose(allowed, *(evidence.among(one, allowed) for one in (gaps, errors)))
+        known = (evidence.among(one, allowed) for one in (gaps, errors))
+        choice = RULES[self.choose_by](allowed, *known)
         return Verdict(gaps, choice, {"gap_error": errors})
 
 
-@dataclass(frozen=True)
-class PrincipalBox:
-    """The smallest box around samples whose sides are along their principal axes."""
-
-    mean: FloatArray
-    # (d, d). One in each row.
-    axes: FloatArray
-    # (d,). Ends of the sides, from the mean.
-    low: FloatArray
-    high: FloatArray
-    n_samples: int
-    dtype: np.dtype[Any]
-
-    @classmethod
-    def around(cls, X: Any, sample_weight: FloatArray | None) -> PrincipalBox:
-        """Return the box of dense samples; sparse ones are made dense."""
-        rows = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
-        weights = checked_weights(sample_weight, len(rows))
-        mean = np.average(rows, axis=0, weights=weights)
-        counted = rows[weights > 0.0] - mean
-        roots = np.sqrt(weights[weights > 0.0])[:, None]
-        # Only as many axes as there are samples can be told; along others the box is flat.
-        axes = np.linalg.svd(roots * counted, full_matrices=False)[2]
-        places = counted @ axes.T
-        dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.dtype(np.float64)
-        return cls(mean, axes, places.min(axis=0), places.max(axis=0), len(rows), dtype)
-
-    def draw(self, rng: np.random.Generator) -> FloatArray:
-        """Draw as many samples as there were, uniformly."""
-        places = rng.uniform(self.low, self.high, (self.n_samples, len(self.low)))
-        return (places @ self.axes + self.mean).astype(self.dtype)
+def uniform_like(
+    X: Any, sample_weight: FloatArray | None
+) -> Callable[[np.random.Generator], FloatArray]:
+    """Return what draws as many samples, uniformly in the box of their principal axes."""
+    rows = dense(X)
+    weights = checked_weights(sample_weight, len(rows))
+    mean = np.average(rows, axis=0, weights=weights)
+    counted = rows[weights > 0.0] - mean
+    roots = np.sqrt(weights[weights > 0.0])[:, None]
+    # Only as many axes as there are samples can be told; along others the box is flat.
+    axes = np.linalg.svd(roots * counted, full_matrices=False)[2]
+    places = counted @ axes.T
+    low, high, shape = places.min(axis=0), places.max(axis=0), (len(rows), len(axes))
+    dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.dtype(np.float64)
+    return lambda rng: (rng.uniform(low, high, shape) @ axes + mean).astype(dtype)
 
 
 @dataclass(frozen=True)
@@ -651,7 +596,7 @@ class PredictionStrength(SearchingCriterion):
     n_divisions: int = 10
     threshold: float = 0.8
 
-    def judge(self, evidence: Evidence, allowed: NDArray[np.int64]) -> Verdict:
+    def repeats(self, evidence: Evidence) -> FloatArray:
         """Search halves of the samples."""
         X, weights = evidence.samples.in_memory("Prediction strength")
         n = X.shape[0]
@@ -670,11 +615,11 @@ class PredictionStrength(SearchingCriterion):
             for k in ks:
                 own, predicted = (closest(X[halves[1]], one.centers[k]) for one in (test, train))
                 strengths[number, evidence.k_values == k] = prediction_strength(own, predicted)
-        return self.of_repeats(evidence, allowed, strengths)
+        return strengths
 
-    def choose(self, ks: Counts, values: FloatArray) -> int | None:
+    def choose(self, ks: Integers, values: FloatArray) -> int | None:
         """Return the largest k that reaches the threshold."""
-        return last_at_least(ks, values, self.threshold)
+        return first_of(ks[::-1], values[::-1] >= self.threshold)
 
 
 @dataclass(frozen=True)
@@ -695,7 +640,7 @@ class Instability(SearchingCriterion):
     n_pairs: int = 10
     normalized: bool = True
 
-    def judge(self, evidence: Evidence, allowed: NDArray[np.int64]) -> Verdict:
+    def repeats(self, evidence: Evidence) -> FloatArray:
         """Search bootstrap samples."""
         X, weights = evidence.samples.in_memory("Instability")
         n = X.shape[0]
@@ -715,7 +660,7 @@ class Instability(SearchingCriterion):
                 values[number, evidence.k_values == k] = clustering_instability(
                     *(closest(X, one.centers[k]) for one in found), normalized=self.normalized
                 )
-        return self.of_repeats(evidence, allowed, values)
+        return values
 
 
 def searchable(evidence: Evidence, n_samples: int) -> list[int]:
@@ -723,7 +668,7 @@ def searchable(evidence: Evidence, n_samples: int) -> list[int]:
     return [int(k) for k in evidence.k_values if 1 < k <= n_samples]
 
 
-def closest(X: Any, centers: FloatArray) -> NDArray[np.intp]:
+def closest(X: Any, centers: FloatArray) -> Indices:
     """Return the closest centre of each sample."""
     places = np.asarray(centers, dtype=np.float64)
     blocks = dense_blocks(X, X.shape[1] + len(places))

@@ -6,8 +6,8 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from typing import ClassVar
+from itertools import count
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy.spatial.distance import pdist
@@ -35,12 +35,10 @@ FRESH = (KMeansPlusPlus(greedy=True), RandomSamples(), KMeansPlusPlus(), RandomS
 class PathSettings:
     """Parameters of the search for a whole path."""
 
-    # The operators. The path itself decides where founders begin, when a population has converged
-    # and how many have to agree.
+    # The operators; the path decides where founders begin and when a population has converged.
     strategy: Strategy = DEEP
-    # A population that has neighbours begins with solutions of theirs, and with this number divided
-    # by that of clusters from nothing: with few clusters, neighbours teach little, and solutions
-    # are cheap.
+    # Divided by the number of clusters: founders from nothing that join those of neighbours. With
+    # few clusters, neighbours teach little, and solutions are cheap.
     scattered: float = 24.0
     # Solutions with which a population begins that has no neighbours.
     fresh_population: int = 8
@@ -48,11 +46,9 @@ class PathSettings:
     # former and, for each cluster, the latter.
     patience: int = 12
     patience_per_cluster: float = 0.2
-    # How many times as patient a population is with which a sweep begins, or which combines two
-    # that disagreed.
+    # Times as patient are populations that begin a sweep, or combine two that disagreed.
     longer: float = 1.8
-    # How many populations are begun anew, at most, for a number of clusters at which populations
-    # have not agreed so far.
+    # At most so many populations are begun anew where populations have not agreed so far.
     confirmations: int = 0
     # Offspring in the making, see Strategy. Populations are short, and parents should not be old.
     lag: int = 4
@@ -68,10 +64,6 @@ class PathSettings:
     def tolerance(self) -> float:
         """Relative differences of the inertia up to this are ignored."""
         return self.strategy.tolerance
-
-    def population_for(self, n_clusters: int) -> int:
-        """Return how many solutions a population begins with that has neighbours."""
-        return TAUGHT + round(self.scattered / n_clusters)
 
     def search(
         self,
@@ -156,22 +148,11 @@ class PathRecord:
 PathObserver = Callable[[PathRecord], object]
 """Called with every record; returning ``True`` ends the path."""
 
-
 # Solutions that are kept for each number of clusters, and for each of its populations.
 MOST_KEPT, MOST_OF_A_POPULATION = 8, 4
 
-
-class Kind(StrEnum):
-    """The kinds of steps of a path."""
-
-    MEAN = "mean"
-    UP = "up"
-    DOWN = "down"
-    COMBINE = "combine"
-    GROW = "grow"
-    MERGE = "merge"
-    FRESH = "fresh"
-    EXACT = "exact"
+Kind = Literal["mean", "up", "down", "combine", "grow", "merge", "fresh", "exact"]
+"""The kinds of steps of a path; :class:`PathRecord` explains them."""
 
 
 @dataclass(frozen=True)
@@ -218,13 +199,8 @@ class Entry:
 
     def add(self, solutions: Iterable[Individual]) -> None:
         """Keep the best of these and of all so far; no two are the same."""
-        groups = clone_groups([*self.members, *(without_handle(one) for one in solutions)])
+        groups = clone_groups([*self.members, *solutions])
         self.members = [group[0] for group in groups[:MOST_KEPT]]
-
-
-def without_handle(solution: Individual) -> Individual:
-    """Return a solution without what its engine remembers of it."""
-    return replace(solution, handle=None) if solution.handle is not None else solution
 
 
 @dataclass
@@ -250,46 +226,26 @@ class PathState:
 
     def next_step(self, tolerance: float, confirmations: int) -> Step | None:
         """Return what to do next, from nothing but the state; None if every number is settled."""
-        searched = [k for k in self.ks if k > 1]
-        if 1 not in self.entries:
-            return Step(Kind.MEAN, 1)
+        entries, searched = self.entries, [k for k in self.ks if k > 1]
+        if 1 not in entries:
+            return Step("mean", 1)
         for k in searched:
-            if k not in self.entries or not self.entries[k].up:
-                return Step(Kind.UP, k, max((j for j in searched if j < k), default=0))
+            if k not in entries or not entries[k].up:
+                return Step("up", k, max((j for j in searched if j < k), default=0))
         for k in reversed(searched):
-            if not self.entries[k].down:
-                return Step(Kind.DOWN, k, min((j for j in searched if j > k), default=0))
-        return (
-            self._disagreement(searched, tolerance)
-            or self._lesson(searched, tolerance)
-            or self._doubt(searched, tolerance, confirmations)
-        )
-
-    def _disagreement(self, searched: Sequence[int], tolerance: float) -> Step | None:
-        """Return a number of clusters at which populations disagree, and have not been combined."""
+            if not entries[k].down:
+                return Step("down", k, min((j for j in searched if j > k), default=0))
+        doubtful = [k for k in searched if entries[k].n_agreeing(tolerance) < 2]
+        for k in doubtful:
+            if not entries[k].is_combined:
+                return Step("combine", k)
         for k in searched:
-            entry = self.entries[k]
-            if not entry.is_combined and entry.n_agreeing(tolerance) < 2:
-                return Step(Kind.COMBINE, k)
-        return None
-
-    def _lesson(self, searched: Sequence[int], tolerance: float) -> Step | None:
-        """Return a neighbour that has found something since it was last listened to."""
-        for k in searched:
-            entry = self.entries[k]
             for j in self.neighbours(k):
-                known = entry.tested.get(j, float("inf"))
-                if self.entries[j].best.inertia < known * (1.0 - tolerance):
-                    return Step(Kind.GROW if j < k else Kind.MERGE, k, j)
-        return None
-
-    def _doubt(self, searched: Sequence[int], tolerance: float, confirmations: int) -> Step | None:
-        """Return a number of clusters whose best solution has been found only once."""
-        for k in searched:
-            entry = self.entries[k]
-            if entry.n_fresh < confirmations and entry.n_agreeing(tolerance) < 2:
-                return Step(Kind.FRESH, k)
-        return None
+                # It has found something since its solutions were founders here.
+                if entries[j].best.inertia < entries[k].tested.get(j, np.inf) * (1.0 - tolerance):
+                    return Step("grow" if j < k else "merge", k, j)
+        fresh = (k for k in doubtful if entries[k].n_fresh < confirmations)
+        return next((Step("fresh", k) for k in fresh), None)
 
 
 # Divisions that are looked at for each centre that is added, and the steps of 2-means of each.
@@ -302,66 +258,56 @@ MERGERS = 4
 
 @dataclass(frozen=True, eq=False)
 class Taught:
-    """Founders that begin with solutions for another number of clusters, best first."""
+    """Founders that begin with solutions for another number of clusters, best first.
+
+    Where centres are missing, the cluster is divided that gains most on some samples; where there
+    are too many, clusters are merged that cost little to merge.
+    """
 
     solutions: tuple[Individual, ...] = field(repr=False)
+    name: ClassVar[str] = "taught"
 
     def draw(self, n_samples: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:
         """Draw which solution is taken, and a number that decides how it changes."""
         return np.append(rng.random(2), n_clusters)
 
-    def chosen(self, uniform: float) -> Individual:
-        """Return one of the solutions; the first ones are likelier."""
-        return self.solutions[int(uniform * uniform * len(self.solutions))]
-
-
-class Grown(Taught):
-    """Solutions with more centres: the cluster is divided that gains most on some samples."""
-
-    name: ClassVar[str] = "grown"
-
     def place(self, engine: Engine, draws: Sequence[FloatArray]) -> list[FloatArray]:
-        """Divide clusters until there are enough."""
+        """Divide or merge clusters until there are as many as there should be."""
         placed = []
         for which, number, n_clusters in (numbers.tolist() for numbers in draws):
-            rng = np.random.default_rng(int(number * 2.0**53))
-            # Drawn by their weight; all of them if these are few.
-            size, n = max(FEW_SAMPLES, SAMPLES_PER_CENTER * int(n_clusters)), engine.n_samples
-            rows = engine.samples_at(rng.random(size) if size < n else (np.arange(n) + 0.5) / n)
-            centers = self.chosen(which).centers
-            while len(centers) < n_clusters:
-                centers = divide_best(rows, centers, rng)
-            placed.append(centers)
+            # The first ones are likelier.
+            solution = self.solutions[int(which * which * len(self.solutions))]
+            change = merged if len(solution.centers) > n_clusters else grown
+            placed.append(change(engine, solution, int(n_clusters), number))
         return placed
 
 
-class Merged(Taught):
-    """Solutions with fewer centres: clusters that cost little to merge are merged."""
+def grown(engine: Engine, solution: Individual, n_clusters: int, number: float) -> FloatArray:
+    """Divide clusters until there are enough."""
+    rng = np.random.default_rng(int(number * 2.0**53))
+    # Drawn by their weight; all of them if these are few.
+    size, n = max(FEW_SAMPLES, SAMPLES_PER_CENTER * n_clusters), engine.n_samples
+    rows = engine.samples_at(rng.random(size) if size < n else (np.arange(n) + 0.5) / n)
+    centers = solution.centers
+    while len(centers) < n_clusters:
+        centers = divide_best(rows, centers, rng)
+    return centers
 
-    name: ClassVar[str] = "merged"
 
-    def place(self, engine: Engine, draws: Sequence[FloatArray]) -> list[FloatArray]:
-        """Merge clusters until few enough are left."""
-        # Imported late: importing the estimator loads no compiler.
-        from evomeans.kernels.ward import pnn_merge
+def merged(engine: Engine, solution: Individual, n_clusters: int, number: float) -> FloatArray:
+    """Merge clusters until few enough are left."""
+    # Imported late: importing the estimator loads no compiler.
+    from evomeans.kernels.ward import pnn_merge
 
-        placed = []
-        for which, number, n_clusters in (numbers.tolist() for numbers in draws):
-            solution = self.chosen(which)
-            merged = merge_pair(
-                solution.centers, solution.cluster_weights, int(number * number * MERGERS)
-            )
-            placed.append(pnn_merge(*merged, int(n_clusters))[0])
-        return placed
+    nth = int(number * number * MERGERS)
+    return pnn_merge(*merge_pair(solution.centers, solution.cluster_weights, nth), n_clusters)[0]
 
 
 def divide_best(rows: FloatArray, centers: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Divide the cluster for which that gains most, judged by some samples.
 
-    A division begins with a sample, drawn by its squared distance to its centre: the first plane
-    between the halves goes through the centre, perpendicular to the direction of the sample, and
-    some steps of 2-means follow. With the means a and b and the sizes A and B of the halves it
-    gains AB/(A + B)·‖a − b‖². One centre comes twice if all samples lie on theirs.
+    A division begins with a sample, drawn by its squared distance to its centre. One centre comes
+    twice if all samples lie on theirs.
     """
     # Around their mean, so that few digits cancel.
     middle = centers.mean(axis=0)
@@ -385,7 +331,11 @@ def divide_best(rows: FloatArray, centers: FloatArray, rng: np.random.Generator)
 
 
 def divide(offsets: FloatArray, direction: FloatArray) -> tuple[float, FloatArray]:
-    """Divide samples around their centre in two; return the gain and the means of the halves."""
+    """Divide samples around their centre in two; return the gain and the means of the halves.
+
+    The first plane between the halves goes through the centre, perpendicular to the direction, and
+    some steps of 2-means follow. The gain is AB/(A + B)·‖a − b‖², with means a, b and sizes A, B.
+    """
     normal, level = direction, 0.0
     gain, halves = 0.0, np.array([np.zeros_like(direction), direction])
     total, n = offsets.sum(axis=0), len(offsets)
@@ -431,41 +381,13 @@ def merge_pair(
 
 # Founders of the searches that combine populations, and of those that listen to a neighbour.
 COMBINED, LISTENING = 12, 3
-# Until every number of clusters has a solution, one step may take this many times its share of the
-# time left.
+# Shares of the time left that a step may take until every number of clusters has a solution.
 MOST_SHARES = 4.0
 # Of the time left, what it may take to put the samples into order.
 ORDERING = 0.5
-# Up to so many clusters, populations that agree are not believed before they have converged: there,
-# neighbours lead into the same wrong place more often, and searches cost next to nothing.
+# Up to so many clusters, searches converge even if populations agree: neighbours lead into the same
+# wrong place more often there, and searches cost next to nothing.
 FEW_CLUSTERS = 8
-
-
-@dataclass(frozen=True)
-class PathOutcome:
-    """The outcome of a step: solutions, best first, and how many were made."""
-
-    solutions: Sequence[Individual]
-    n_solutions: int
-
-
-@dataclass
-class FoundAgain:
-    """An observer that ends a search which has found what another population had found.
-
-    All founders are made first: the very first one may lead into the same wrong place, and the
-    others may not.
-    """
-
-    # Inertia that is as low.
-    bound: float
-    # Founders that are still to be made.
-    n_left: int
-
-    def __call__(self, record: OffspringRecord) -> bool:
-        """Return whether it is enough."""
-        self.n_left -= 1
-        return self.n_left <= 0 and record.best <= self.bound
 
 
 def follow_path(
@@ -475,24 +397,22 @@ def follow_path(
     *,
     observers: Sequence[PathObserver] = (),
     interrupt: DeferredInterrupt,
-    clock: Callable[[], float] = time.perf_counter,
     spent: float = 0.0,
     weigh_for: Callable[[int], Weigh | None] = lambda _: None,
 ) -> StopReason:
-    """Search for the best clusterings with all numbers of clusters of the state.
+    """Search for the best clusterings with all numbers of clusters of the state, which changes.
 
     One sweep goes up: every population begins with solutions that have one centre fewer, and
     divides a cluster of theirs. Another one goes down: two clusters of solutions with one centre
-    more are merged. They know nothing of each other. Where both come to the same inertia,
-    two independent populations agree. Where they do not, they are combined. Whatever is found is
-    shown to the neighbours, until none of them improves; and what has been found
-    only once is searched for anew.
+    more are merged. They know nothing of each other, so two independent populations agree where
+    both come to the same inertia. Elsewhere they are combined. Whatever is found is shown to the
+    neighbours, until none of them improves; what has been found only once is searched for anew.
 
-    The state is a new one, or one to continue from; it changes. The arguments are those of
-    :func:`~evomeans.search.genetic.solve`, and ``weigh_for`` returns what weighs the clusters of a
-    search with some number of them. The reason is ``AGREEMENT`` if there is nothing left to do.
+    The arguments are those of :func:`~evomeans.search.genetic.solve`; ``weigh_for`` returns what
+    weighs the clusters of a search with some number of them. The reason is ``AGREEMENT`` if there
+    is nothing left to do.
     """
-    began = clock() - state.seconds - spent
+    began = time.perf_counter() - state.seconds - spent
     reserve = 0.0
     if settings.max_time is not None:
         # The samples have to be labelled for all numbers of clusters.
@@ -502,7 +422,7 @@ def follow_path(
     with audience.watching(state):
         while (step := state.next_step(settings.tolerance, settings.confirmations)) is not None:
             limit, n_missing = settings.max_time, len(state.ks) - len(state.entries)
-            left = None if limit is None else began + limit - reserve - clock()
+            left = None if limit is None else began + limit - reserve - time.perf_counter()
             # Every number of clusters gets a solution, however little time there is.
             if left is not None and left <= 0.0 and not n_missing:
                 reason = StopReason.MAX_TIME
@@ -510,13 +430,14 @@ def follow_path(
             if left is not None and n_missing:
                 left *= min(1.0, MOST_SHARES / n_missing)
             weigh = weigh_for(step.k)
-            outcome = take_step(engine, state, settings, step, interrupt, left, weigh)
-            if outcome is None or interrupt.requested:
+            found, n_made = take_step(engine, state, settings, step, interrupt, left, weigh)
+            if not found or interrupt.requested:
                 # What was interrupted begins anew when the path continues, with the same numbers.
                 reason = StopReason.INTERRUPTED
                 break
             is_first = step.k not in state.entries
-            record = learn(state, step, outcome, settings.tolerance, clock() - began)
+            seconds = time.perf_counter() - began
+            record = learn(state, step, found, n_made, settings.tolerance, seconds)
             audience.show(record, is_best=is_first or record.improvement > 0.0)
             audience.tell("on_round", state, False)
             if audience.said_stop:
@@ -533,27 +454,37 @@ def take_step(
     step: Step,
     interrupt: DeferredInterrupt,
     seconds_left: float | None,
-    weigh: Weigh | None = None,
-) -> PathOutcome | None:
-    """Make the solutions of a step; the state is only read. None if Ctrl-C leaves no solution."""
-    if step.kind is Kind.MEAN:
+    weigh: Weigh | None,
+) -> tuple[list[Individual], int]:
+    """Return solutions, best first, and how many were made; none if Ctrl-C leaves no solution."""
+    if step.kind == "mean":
         return find_mean(engine, interrupt, seconds_left)
-    k, entry = step.k, state.entries.get(step.k, Entry())
-    founding, given = founders(state, step)
-    population = settings.population_for(k) if step.source else settings.fresh_population
-    patience = 1.0
-    watching: list[FoundAgain] = []
+    k, entries = step.k, state.entries
+    founding: tuple[Founding, ...] = FRESH
+    population, patience = settings.fresh_population, 1.0
+    given: list[FloatArray] = []
+    watching: list[Callable[[OffspringRecord], bool]] = []
     match step.kind:
-        case Kind.COMBINE:
-            population, patience = COMBINED, settings.longer
-        case Kind.GROW | Kind.MERGE:
-            population, patience = LISTENING, 0.0
-        case Kind.UP | Kind.DOWN if not step.source:
+        case "up" | "down" if step.source:
+            population = TAUGHT + round(settings.scattered / k)
+            begun = Taught(tuple(getattr(entries[step.source], step.kind)))
+            founding = (*[begun] * TAUGHT, *FRESH)
+        case "up" | "down":
             # A whole sweep begins here.
             patience = settings.longer
-        case Kind.DOWN | Kind.FRESH if k > FEW_CLUSTERS:
-            bound = entry.best.inertia * (1.0 + settings.tolerance)
-            watching.append(FoundAgain(bound, population))
+        case "grow" | "merge":
+            population, patience = LISTENING, 0.0
+            founding = (lesson(entries[step.source]),)
+        case "combine":
+            population, patience = COMBINED, settings.longer
+            around = [lesson(entries[j]) for j in state.neighbours(k)]
+            founding = (*around, KMeansPlusPlus())
+            given = [member.centers for member in entries[k].members]
+    if k > FEW_CLUSTERS and (step.kind == "fresh" or (step.kind == "down" and step.source)):
+        # What another population has found is enough, once all founders are made: the very first
+        # one may lead into the same wrong place, and the others may not.
+        bound, made = entries[k].best.inertia * (1.0 + settings.tolerance), count(1)
+        watching.append(lambda record: next(made) >= population and record.best <= bound)
     found = solve(
         engine,
         k,
@@ -564,13 +495,18 @@ def take_step(
         interrupt=interrupt,
         weigh=weigh,
     )
-    best = [without_handle(one) for one in found.population[:MOST_OF_A_POPULATION]]
-    return PathOutcome(best, len(found.history))
+    best = [replace(one, handle=None) for one in found.population[:MOST_OF_A_POPULATION]]
+    return best, len(found.history)
+
+
+def lesson(entry: Entry) -> Taught:
+    """Return founders that begin with the best solutions of a neighbour."""
+    return Taught(tuple(entry.members[:MOST_OF_A_POPULATION]))
 
 
 def find_mean(
     engine: Engine, interrupt: DeferredInterrupt, seconds_left: float | None
-) -> PathOutcome | None:
+) -> tuple[list[Individual], int]:
     """Find the centre of all samples; they stay as they are if there is no time for an order."""
     start = Order(engine.samples_at(np.array([0.5])))
     end = math.inf if seconds_left is None else time.perf_counter() + ORDERING * seconds_left
@@ -581,84 +517,59 @@ def find_mean(
     (mean,) = watched(engine, lambda: engine.refine([start]), is_over)
     if not mean.is_complete:
         if interrupt.requested:
-            return None
+            return [], 0
         (mean,) = engine.refine([start])
-    return PathOutcome([Individual(mean.centers, mean.inertia, mean.cluster_weights, alpha=0.0)], 1)
-
-
-def founders(state: PathState, step: Step) -> tuple[tuple[Founding, ...], list[FloatArray]]:
-    """Return how the population of a step begins, and the solutions that join it as they are."""
-    entries = state.entries
-    match step.kind:
-        case Kind.UP if step.source:
-            return (*[Grown(tuple(entries[step.source].up))] * TAUGHT, *FRESH), []
-        case Kind.DOWN if step.source:
-            return (*[Merged(tuple(entries[step.source].down))] * TAUGHT, *FRESH), []
-        case Kind.GROW:
-            return (Grown(tuple(entries[step.source].members[:MOST_OF_A_POPULATION])),), []
-        case Kind.MERGE:
-            return (Merged(tuple(entries[step.source].members[:MOST_OF_A_POPULATION])),), []
-        case Kind.COMBINE:
-            around = [
-                (Grown if j < step.k else Merged)(tuple(entries[j].members[:MOST_OF_A_POPULATION]))
-                for j in state.neighbours(step.k)
-            ]
-            given = [member.centers for member in entries[step.k].members]
-            return (*around, KMeansPlusPlus()), given
-    return FRESH, []
+    return [Individual(mean.centers, mean.inertia, mean.cluster_weights, alpha=0.0)], 1
 
 
 def learn(
-    state: PathState, step: Step, outcome: PathOutcome, tolerance: float, seconds: float
+    state: PathState,
+    step: Step,
+    solutions: list[Individual],
+    n_made: int,
+    tolerance: float,
+    seconds: float,
 ) -> PathRecord:
     """Let the state know what a step brought, and return its record."""
-    k, lowest = step.k, outcome.solutions[0].inertia
-    entry = state.entries.setdefault(k, Entry())
+    k, lowest, entries = step.k, solutions[0].inertia, state.entries
+    entry = entries.setdefault(k, Entry())
     before = entry.best.inertia if entry.members else np.inf
     is_deeper = lowest < before * (1.0 - tolerance)
-    entry.add(outcome.solutions)
-    entry.n_solutions += outcome.n_solutions
+    entry.add(solutions)
+    entry.n_solutions += n_made
     match step.kind:
-        case Kind.UP | Kind.DOWN:
-            setattr(entry, step.kind.value, list(outcome.solutions))
-            entry.alone.append(lowest)
+        case "up" | "down":
+            setattr(entry, step.kind, solutions)
             if step.source:
-                neighbour = getattr(state.entries[step.source], step.kind.value)
+                neighbour = getattr(entries[step.source], step.kind)
                 entry.tested[step.source] = neighbour[0].inertia
-        case Kind.FRESH:
+        case "grow" | "merge":
+            entry.tested[step.source] = entries[step.source].best.inertia
+        case "combine":
+            entry.tested |= {j: entries[j].best.inertia for j in state.neighbours(k)}
+        case "fresh":
             entry.n_fresh += 1
-            # One that is shallower has nothing to give.
-            entry.is_combined &= not is_deeper
-            entry.alone.append(lowest)
-        case Kind.COMBINE:
-            entry.is_combined = True
-            for j in state.neighbours(k):
-                entry.tested[j] = state.entries[j].best.inertia
-            if is_deeper:
-                entry.alone.append(lowest)
-        case Kind.GROW | Kind.MERGE:
-            entry.tested[step.source] = state.entries[step.source].best.inertia
-            if is_deeper:
-                entry.is_combined = False
-                entry.alone.append(lowest)
-        case Kind.MEAN | Kind.EXACT:
-            # There is nothing to be found again.
-            entry.alone += [lowest, lowest]
+    # A population that has found nothing lower has nothing to give.
+    entry.is_combined = step.kind == "combine" or (entry.is_combined and not is_deeper)
+    if step.kind in ("mean", "exact"):
+        # There is nothing to be found again.
+        entry.alone += [lowest, lowest]
+    elif is_deeper or step.kind in ("up", "down", "fresh"):
+        entry.alone.append(lowest)
     state.n_steps += 1
     state.seconds = seconds
-    counts = [one.n_agreeing(tolerance) for one in state.entries.values()]
     return PathRecord(
         number=state.n_steps,
-        kind=str(step.kind),
+        kind=step.kind,
         k=k,
         source=step.source,
         inertia=lowest,
         best=entry.best.inertia,
         improvement=1.0 - lowest / before if lowest < before < np.inf else 0.0,
         n_agreeing=entry.n_agreeing(tolerance),
-        n_solutions=outcome.n_solutions,
-        n_known=len(state.entries),
-        n_open=sum(count < 2 for count in counts),
+        n_solutions=n_made,
+        n_known=len(entries),
+        n_open=sum(one.n_agreeing(tolerance) < 2 for one in entries.values()),
         n_total=len(state.ks),
         seconds=seconds,
     )

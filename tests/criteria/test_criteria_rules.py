@@ -9,23 +9,22 @@ import pytest
 
 from evomeans import HGMeansPath
 from evomeans.criteria import (
+    BIC,
     CRITERIA,
     FEWEST_SAMPLES,
+    Agreement,
     Budget,
+    Elbow,
     Gap,
+    Hartigan,
     Instability,
+    Jump,
     PredictionStrength,
     SampleSource,
     Silhouette,
     find_criterion,
-    first_at_most,
-    first_within_error,
-    knee,
-    largest,
-    last_at_least,
-    last_of_a_run,
-    smallest,
     within_error_of_first_maximum,
+    within_error_of_next,
 )
 from evomeans.estimators.path_solving import check_path_parameters
 from evomeans.typing import FloatArray
@@ -38,39 +37,41 @@ def values(*numbers):
     return np.array(numbers, dtype=float)
 
 
-def test_extremes_ignore_what_is_not_defined():
-    assert largest(KS, values(NAN, 1, 3, 3, 2)) == 4
-    assert smallest(KS, values(NAN, 4, 1, 3, NAN)) == 4
-    assert largest(KS, values(*[NAN] * 5)) is None
-    assert largest(KS, values(1, 2, np.inf, 3, 4)) == 4
-
-
-def test_limits():
-    assert first_at_most(KS, values(50, 12, 10, 3, NAN), 10) == 4
-    assert first_at_most(KS, values(50, 12, 11, 30, NAN), 10) is None
-    assert last_at_least(KS, values(0.9, 0.2, 0.8, 0.1, NAN), 0.8) == 4
-    assert last_at_least(KS, values(0, 0, 0, 0, 0), 0.8) is None
-    assert last_of_a_run(KS, values(1, NAN, 1, 0.9, 1), 1.0) == 4
-    assert last_of_a_run(KS, values(0.5, 1, 1, 1, 1), 1.0) is None
+@pytest.mark.parametrize(
+    ("criterion", "curve", "choice"),
+    [
+        (Jump(), (NAN, 1, 3, 3, 2), 4),
+        (Jump(), (1, 2, np.inf, 3, 4), 4),
+        (Jump(), [NAN] * 5, None),
+        (BIC(), (NAN, 4, 1, 3, NAN), 4),
+        (BIC(), (NAN, NAN, -np.inf, 1, 2), 4),
+        (Hartigan(), (50, 12, 10, 3, NAN), 4),
+        (Hartigan(), (50, 12, 11, 30, NAN), None),
+        (PredictionStrength(), (0.9, 0.2, 0.8, 0.1, NAN), 4),
+        (PredictionStrength(), [0] * 5, None),
+        (Agreement(), (1, NAN, 1, 0.9, 1), 4),
+        (Agreement(), (0.5, 1, 1, 1, 1), None),
+        (Elbow(), (100, 40, 10, 8, 6), 4),
+        (Elbow(), (2, 1, NAN, NAN, NAN), None),
+        (Elbow(), [1] * 5, None),
+    ],
+)
+def test_rules_choose_what_they_say(criterion, curve, choice):
+    """What is not defined is never chosen, and the smallest k is on ties."""
+    assert criterion.choose(KS, values(*curve)) == choice
 
 
 def test_both_rules_of_the_gap():
     """Tibshirani's looks one k ahead, the other one back from the first maximum."""
     gaps, errors = values(1.0, 2.0, 3.0, 2.9, 3.5), values(0.1, 0.1, 0.1, 0.1, 0.1)
-    assert first_within_error(KS, gaps, errors) == 4
+    assert within_error_of_next(KS, gaps, errors) == 4
     assert within_error_of_first_maximum(KS, gaps, errors) == 4
     near = values(1.0, 2.95, 3.0, 2.0, 1.0)
-    assert first_within_error(KS, near, errors) == 3
+    assert within_error_of_next(KS, near, errors) == 3
     assert within_error_of_first_maximum(KS, near, errors) == 3
     rising = values(1, 2, 3, 4, 5)
-    assert first_within_error(KS, rising, errors) is None
+    assert within_error_of_next(KS, rising, errors) is None
     assert within_error_of_first_maximum(KS, rising, errors) == 6
-
-
-def test_knee():
-    assert knee(KS, values(100, 40, 10, 8, 6)) == 4
-    assert knee(KS[:2], values(2, 1)) is None
-    assert knee(KS, values(1, 1, 1, 1, 1)) is None
 
 
 def test_every_criterion_is_found_by_its_name():
@@ -94,9 +95,6 @@ def test_every_criterion_is_found_by_its_name():
 def test_settings_are_checked(make, message):
     with pytest.raises(ValueError, match=message):
         make()
-
-
-def test_other_things_are_no_criteria():
     with pytest.raises(TypeError, match="a criterion must be one of"):
         find_criterion(3)
 
@@ -128,24 +126,19 @@ def test_what_is_affordable_ends_before_the_deadline(power: int, deadline: float
 
 
 def test_all_samples_are_taken_without_a_deadline_and_if_they_are_few() -> None:
-    def never(_: int) -> None:
-        pytest.fail("there is nothing to try")
-
-    assert Budget().affords(never, 10**6) == 10**6
-    assert Budget(0.0).affords(never, FEWEST_SAMPLES) == FEWEST_SAMPLES
-
-
-def test_a_part_of_the_work_stands_for_all_of_it() -> None:
     clock = Clock()
+    assert Budget().affords(clock.work, 10**6) == 10**6
+    assert Budget(0.0).affords(clock.work, FEWEST_SAMPLES) == FEWEST_SAMPLES
+    # There was nothing to try.
+    assert clock() == 0.0
+    # A tenth of the work is tried, and stands for all of it.
     assert Budget(11.0, clock).affords(clock.work, 10**6, share=0.1) == FEWEST_SAMPLES
 
 
 @pytest.fixture(name="samples")
 def make_samples() -> tuple[FloatArray, FloatArray]:
-    rng = np.random.default_rng(5)
-    return rng.normal(size=(20_000, 3)) + 6.0 * rng.integers(3, size=(20_000, 1)), rng.random(
-        20_000
-    )
+    rng, n = np.random.default_rng(5), 20_000
+    return rng.normal(size=(n, 3)) + 6.0 * rng.integers(3, size=(n, 1)), rng.random(n)
 
 
 def test_sums_of_some_samples_estimate_those_of_all(samples: tuple[FloatArray, FloatArray]) -> None:
@@ -162,26 +155,17 @@ def test_sums_of_some_samples_estimate_those_of_all(samples: tuple[FloatArray, F
         assert not np.array_equal(part, whole)
 
 
+@pytest.mark.parametrize("name", ["davies_bouldin", "silhouette"])
 def test_a_path_without_time_says_that_its_criteria_are_estimates(
-    samples: tuple[FloatArray, FloatArray],
+    samples: tuple[FloatArray, FloatArray], name: str
 ) -> None:
     X, _ = samples
-    path = HGMeansPath((2, 6), max_time=1e-3, random_state=0)
-    with pytest.warns(RuntimeWarning, match=r"criteria from [\d,]+ samples only"):
-        path.fit(X)
-    assert path.best_k_ == 3
-    assert np.isfinite(path.results_["davies_bouldin"]).all()
-    assert path.labels_path_.shape == (len(X), 5)
-
-
-def test_a_silhouette_without_time_looks_at_fewer_samples(
-    samples: tuple[FloatArray, FloatArray],
-) -> None:
-    X, _ = samples
-    path = HGMeansPath((2, 4), criteria=["silhouette"], select="silhouette", max_time=1e-3)
+    path = HGMeansPath((2, 6), criteria=[name], select=name, max_time=1e-3, random_state=0)
     with pytest.warns(RuntimeWarning, match="criteria from 1,024 samples only"):
         path.fit(X)
     assert path.best_k_ == 3
+    assert np.isfinite(path.results_[name]).all()
+    assert path.labels_path_.shape == (len(X), 5)
 
 
 @pytest.mark.parametrize(

@@ -151,12 +151,12 @@ def test_costly_criteria_are_computed_if_asked_for():
 
 def test_references_are_uniform_in_the_box_of_principal_axes():
     """Two tilted columns: the box is as tilted, and as narrow."""
-    from evomeans.criteria import PrincipalBox
+    from evomeans.criteria import uniform_like
 
     along = np.random.default_rng(0).uniform(-10, 10, size=500)
     across = np.random.default_rng(1).uniform(-1, 1, size=500)
     tilted = np.stack([along + across, along - across], axis=1) / np.sqrt(2) + 100.0
-    drawn = PrincipalBox.around(tilted, None).draw(np.random.default_rng(2))
+    drawn = uniform_like(tilted, None)(np.random.default_rng(2))
     back = (drawn - 100.0) @ np.array([[1, 1], [1, -1]]) / np.sqrt(2)
     assert drawn.shape == tilted.shape
     assert np.abs(back[:, 0]).max() < 10.5

@@ -11,10 +11,8 @@ from evomeans.metrics import sums
 from evomeans.metrics.sums import cluster_moments
 from evomeans.plotting.axes import OKABE_ITO, cluster_colors, ink_on, luminance
 from evomeans.plotting.cluster_plots import (
-    column_names,
     profile_data,
     projection_data,
-    room_for_labels,
     thin_out,
 )
 
@@ -35,12 +33,8 @@ def test_thinning_keeps_some_of_every_cluster():
     assert np.any(np.diff(labels[kept]) < 0)
 
 
-def test_few_samples_are_all_kept():
+def test_thinning_keeps_all_of_few_samples_and_some_of_many_clusters():
     assert_array_equal(np.sort(thin_out(LABELS, 90)), np.arange(90))
-
-
-def test_more_clusters_than_samples_wanted():
-    """Every cluster is still seen."""
     labels = np.repeat(np.arange(200), 20)
     assert_array_equal(np.unique(labels[thin_out(labels, 10)]), np.arange(200))
 
@@ -55,12 +49,8 @@ def test_principal_components_keep_the_distances_in_the_main_plane():
     nearest = np.linalg.norm(data.points[:, None] - data.centers, axis=2).argmin(axis=1)
     assert_array_equal(nearest, data.labels)
     assert data.axis_names[0].startswith("principal component 1 (")
-
-
-def test_sparse_samples_have_the_same_projection():
-    dense = projection_data(X, LABELS, CENTERS, names=NAMES)
     sparse = projection_data(csr_array(X), LABELS, CENTERS, names=NAMES)
-    assert_allclose(np.abs(sparse.points), np.abs(dense.points), atol=1e-8)
+    assert_allclose(np.abs(sparse.points), np.abs(data.points), atol=1e-8)
 
 
 @pytest.mark.parametrize("columns", [["c", "a"], [2, 0], ("c", 0)])
@@ -115,10 +105,11 @@ def test_profiles_show_the_columns_that_tell():
     data = profile_data(CENTERS, np.array([30, 30, 30]), NAMES)
     assert data.names == ["a", "b", "c"]
     rows = np.argsort(data.clusters)
-    root = np.sqrt(2)
-    expected = [[-1, -1, 0], [2, -1, 0], [-1, 2, 0]] / root
+    expected = [[-1, -1, 0], [2, -1, 0], [-1, 2, 0]] / np.sqrt(2)
     assert_allclose(data.values[rows], expected)
     assert_array_equal(data.centers[rows], CENTERS)
+    # Values that look like a matrix of distances are still values.
+    assert_array_equal(profile_data(np.ones((3, 3)), np.ones(3), NAMES).values, np.zeros((3, 3)))
 
 
 def test_profiles_count_by_explained_variance_if_the_spread_is_known():
@@ -131,11 +122,6 @@ def test_profiles_count_by_explained_variance_if_the_spread_is_known():
     assert_allclose(data.values, [[-1, -0.25], [1, 0.25]])
 
 
-def test_as_many_clusters_as_columns_and_all_the_same():
-    """Values that look like a matrix of distances are still values."""
-    assert_array_equal(profile_data(np.ones((3, 3)), np.ones(3), NAMES).values, np.zeros((3, 3)))
-
-
 def test_similar_clusters_stand_together():
     centers = np.array([[0.0], [10.0], [0.1], [10.1], [0.2]])
     clusters = profile_data(centers, np.ones(5), ["a"]).clusters.tolist()
@@ -144,12 +130,11 @@ def test_similar_clusters_stand_together():
     assert sorted(clusters) == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_moments_in_blocks_are_those_of_all_samples(monkeypatch, sparse, weighted):
+@pytest.mark.parametrize("as_given", [np.asarray, csr_array])
+def test_moments_in_blocks_are_those_of_all_samples(monkeypatch, as_given):
     monkeypatch.setattr(sums, "NUMBERS_PER_BLOCK", 40)
-    weight = RNG.random(90) if weighted else np.ones(90)
-    data = cluster_moments(csr_array(X) if sparse else X, CENTERS, weight, LABELS)
+    weight = RNG.random(90)
+    data = cluster_moments(as_given(X), CENTERS, weight, LABELS)
     mean = np.average(X, axis=0, weights=weight)
     assert_allclose(data.mean, mean)
     assert_allclose(data.spread, np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight)))
@@ -173,30 +158,6 @@ def test_outliers_and_empty_clusters_have_no_moments():
     assert_array_equal(data.means[2], CENTERS[2])
 
 
-def test_names_of_columns():
-    """Given ones, those of the fit, or numbers."""
-
-    class Fitted:
-        feature_names_in_ = np.array(["u", "v"], dtype=object)
-
-    assert column_names(Fitted(), None, 2) == ["u", "v"]
-    assert column_names(Fitted(), ["p", "q"], 2) == ["p", "q"]
-    assert column_names(object(), None, 2) == ["x0", "x1"]
-    with pytest.raises(ValueError, match="must name all 3 columns, got 2 names"):
-        column_names(object(), ["p", "q"], 3)
-
-
-def test_labels_do_not_touch():
-    places = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 5.0], [50.0, 0.0]])
-    room = room_for_labels(places, (3, 2), np.array([1, 2, 1, 1]))
-    assert_array_equal(room, [False, True, True, True])
-
-
-@pytest.mark.parametrize("k", [1, 3, 8])
-def test_few_clusters_have_a_colour_each(k):
-    assert_array_equal(cluster_colors(np.ones((k, 2))), np.arange(k))
-
-
 def test_neighbours_on_a_grid_have_different_colours():
     """As on a map: no two of 100 clusters side by side share a colour."""
     grid = np.stack(np.meshgrid(np.arange(10.0), np.arange(10.0)), axis=-1).reshape(-1, 2)
@@ -207,7 +168,9 @@ def test_neighbours_on_a_grid_have_different_colours():
     assert away[same].min() > 1.0
 
 
-def test_colours_do_not_depend_on_the_unit():
+def test_colours_do_not_depend_on_the_unit_and_few_clusters_have_one_each():
+    for k in (1, 3, 8):
+        assert_array_equal(cluster_colors(np.ones((k, 2))), np.arange(k))
     centers = np.random.default_rng(0).normal(size=(50, 3))
     assert_array_equal(cluster_colors(centers), cluster_colors(centers * 2.0**600))
     assert len(cluster_colors(np.zeros((20, 2)))) == 20

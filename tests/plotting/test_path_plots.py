@@ -54,10 +54,8 @@ def test_flows_are_the_samples_that_clusters_have_in_common(path):
     data = clustergram_data(path, X)
     labels = path.labels_path_
     for place, flow in enumerate(data.flows):
-        for a in range(flow.shape[0]):
-            for b in range(flow.shape[1]):
-                both = (labels[:, place] == a) & (labels[:, place + 1] == b)
-                assert flow[a, b] == both.sum()
+        for (a, b), count in np.ndenumerate(flow):
+            assert count == ((labels[:, place] == a) & (labels[:, place + 1] == b)).sum()
     centered = X - X.mean(axis=0)
     axis = np.linalg.svd(centered)[2][0]
     expected = (path.at(3).cluster_centers_ - X.mean(axis=0)) @ axis
@@ -70,10 +68,9 @@ def test_flows_are_the_samples_that_clusters_have_in_common(path):
 def test_bars_are_the_silhouettes_in_order(path, simplified):
     model = path.at(4)
     bars = silhouette_bars(model, X, simplified=simplified)
+    values = silhouette_samples(X, model.labels_)
     if simplified:
         values = simplified_silhouette_samples(X, model.cluster_centers_)
-    else:
-        values = silhouette_samples(X, model.labels_)
     for cluster, bar in enumerate(bars):
         assert_allclose(bar, np.sort(values[model.labels_ == cluster])[::-1])
 
@@ -95,10 +92,8 @@ def test_clustergram_and_silhouettes_draw_into_given_axes(path):
     assert sum(len(one.get_offsets()) for one in left.collections[1:]) == 2 + 3 + 4 + 5 + 6
     assert plotting.plot_silhouette(path.best_estimator_, X, ax=right) is right
     assert [text.get_text() for text in right.texts] == ["0", "1", "2", "3"]
-    assert (
-        right.get_title(loc="right")
-        == f"mean {silhouette_samples(X, path.labels_path_[:, 2]).mean():.3f}"
-    )
+    mean = silhouette_samples(X, path.labels_path_[:, 2]).mean()
+    assert right.get_title(loc="right") == f"mean {mean:.3f}"
     left.figure.canvas.draw()
 
 
@@ -110,18 +105,11 @@ def test_other_models_are_refused(path):
         plotting.plot_path(model)
 
 
-@pytest.mark.parametrize(
-    ("name", "choice", "text"),
-    [
-        ("bic", 4, "k = 4"),
-        ("bic", 6, "k = 6 (end of the range)"),
-        ("bic", None, "none"),
-        ("agreement", 4, "up to k = 4"),
-        ("agreement", 6, "at every k"),
-    ],
-)
-def test_a_suggestion_at_the_end_of_the_range_is_none_to_rely_on(name, choice, text):
-    assert suggestion_text(name, choice, last=6) == text
+def test_a_suggestion_at_the_end_of_the_range_is_none_to_rely_on():
+    said = [suggestion_text("bic", choice, last=6) for choice in (4, 6, None)]
+    assert said == ["k = 4", "k = 6 (end of the range)", "none"]
+    said = [suggestion_text("agreement", choice, last=6) for choice in (4, 6)]
+    assert said == ["up to k = 4", "at every k"]
 
 
 def test_agreement_is_a_share_and_suggests_nothing():

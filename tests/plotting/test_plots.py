@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 
 import matplotlib
 import numpy as np
@@ -47,7 +48,7 @@ def model():
 def many():
     """200 clusters of 300 columns; one offspring."""
     samples = RNG.normal(size=(1000, 300))
-    settings = {**FAST, "min_population": 1, "max_population": 1, "max_offspring": 1}
+    settings = {"min_population": 1, "max_population": 1, "max_offspring": 1, "random_state": 0}
     return HGMeans(200, **settings).fit(samples), samples
 
 
@@ -65,21 +66,19 @@ def test_every_plot_draws_into_given_axes_and_returns_them(model):
     """No new figure is made, and the figure of a new one is the caller's."""
     history = model.history_
     plots = [
-        lambda ax: plotting.plot_convergence(history, ax=ax),
-        lambda ax: plotting.plot_convergence(history, x="seconds", ax=ax),
-        lambda ax: plotting.plot_population(history, ax=ax),
-        lambda ax: plotting.plot_clusters(model, FRAME, ax=ax),
-        lambda ax: plotting.plot_profiles(model, ax=ax),
-        lambda ax: plotting.plot_sizes(model, ax=ax),
+        partial(plotting.plot_convergence, history),
+        partial(plotting.plot_convergence, history, x="seconds"),
+        partial(plotting.plot_population, history),
+        partial(plotting.plot_clusters, model, FRAME),
+        partial(plotting.plot_profiles, model),
+        partial(plotting.plot_sizes, model),
     ]
     for plot in plots:
-        _, ax = pyplot.subplots()
-        assert plot(ax) is draw(ax)
-        assert len(pyplot.get_fignums()) == 1
-        pyplot.close("all")
-        draw(plot(None))
-        assert len(pyplot.get_fignums()) == 1
-        pyplot.close("all")
+        for ax in (pyplot.figure().subplots(), None):
+            drawn = draw(plot(ax=ax))
+            assert ax is None or drawn is ax
+            assert len(pyplot.get_fignums()) == 1
+            pyplot.close("all")
 
 
 def test_convergence_is_in_percent_and_ends_at_the_best():
@@ -94,7 +93,11 @@ def test_convergence_is_in_percent_and_ends_at_the_best():
 
 
 @pytest.mark.parametrize("plot", [plotting.plot_convergence, plotting.plot_population])
-def test_no_search_is_said_instead(plot):
+def test_searches_that_cannot_be_drawn_are_explained(plot):
+    X = np.repeat([[0.0, 0.0], [9.0, 9.0]], 9, axis=0)
+    flat = HGMeans(2, engine="reference", **FAST).fit(X)
+    equal = "Every solution was equally good,\nso there is no convergence curve."
+    assert texts(plot(flat)) == [equal]
     assert texts(plot(History())) == ["The answer was computed exactly,\nwithout a search."]
 
 
@@ -102,26 +105,15 @@ def test_no_search_is_said_instead(plot):
 def test_a_model_stands_for_its_history(model, plot):
     drawn, expected = plot(model), plot(model.history_)
     for line, twin in zip(drawn.lines, expected.lines, strict=True):
-        np.testing.assert_array_equal(line.get_xydata(), twin.get_xydata())
+        assert_array_equal(line.get_xydata(), twin.get_xydata())
 
 
-@pytest.mark.parametrize(
-    "plot",
-    [
-        *(plotting.plot_convergence, plotting.plot_population),
-        *(plotting.plot_profiles, plotting.plot_sizes),
-        lambda model: plotting.plot_clusters(model, FRAME),
-    ],
-)
-def test_models_that_are_not_fitted(plot):
+@pytest.mark.parametrize("name", ["convergence", "population", "profiles", "sizes", "clusters"])
+def test_models_that_are_not_fitted(name):
+    samples = [FRAME] if name == "clusters" else []
     with pytest.raises(NotFittedError):
-        plot(HGMeans(4))
+        getattr(plotting, f"plot_{name}")(HGMeans(4), *samples)
     assert not pyplot.get_fignums()
-
-
-def test_samples_with_other_features_than_the_model(model):
-    with pytest.raises(ValueError, match=f"X must have {FRAME.shape[1]} features"):
-        plotting.plot_clusters(model, FRAME.to_numpy()[:, :-1])
 
 
 def test_clusters_have_numbers_and_the_colours_of_the_sizes(model):
@@ -165,16 +157,14 @@ def test_many_samples_are_thinned_out_and_that_is_said():
 
 
 def test_profiles_show_the_centres_in_units_of_the_data(model):
+    """Columns have the names of the fit, which are no mathematics, or those that are given."""
+    ax = draw(plotting.plot_profiles(model, feature_names=list("abcd")))
+    assert {text.get_text() for text in ax.get_xticklabels()} == set("abcd")
     ax = draw(plotting.plot_profiles(model))
-    assert len(ax.texts) == 16
     shown = sorted(float(text) for text in texts(ax))
-    np.testing.assert_allclose(shown, np.sort(model.cluster_centers_.ravel()), rtol=0.01)
-
-
-def test_names_are_no_mathematics(model):
-    names = [text.get_text() for text in draw(plotting.plot_profiles(model)).get_xticklabels()]
-    assert r"\$x_1\$" in names
-    assert "a name that is far to…" in names
+    assert_allclose(shown, np.sort(model.cluster_centers_.ravel()), rtol=0.01)
+    names = [text.get_text() for text in ax.get_xticklabels()]
+    assert {r"\$x_1\$", "a name that is far to…"} <= set(names)
 
 
 def test_one_column_and_one_cluster():
@@ -193,21 +183,9 @@ def test_without_matplotlib_the_extra_is_named(model, monkeypatch):
 
 def test_importing_loads_neither_matplotlib_nor_jinja2():
     code = "import evomeans.plotting, evomeans.report, sys; print(*sys.modules)"
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
-    )
-    loaded = set(result.stdout.split())
+    loaded = set(subprocess.check_output([sys.executable, "-c", code], text=True).split())
     assert "evomeans.plotting" in loaded
     assert not loaded & {"matplotlib", "jinja2", "numba", "sklearn.decomposition"}
-
-
-@pytest.mark.parametrize("plot", [plotting.plot_convergence, plotting.plot_population])
-def test_a_flat_course_is_said_instead_of_drawn(plot):
-    X = np.repeat([[0.0, 0.0], [9.0, 9.0]], 9, axis=0)
-    model = HGMeans(2, engine="reference", **FAST).fit(X)
-    assert texts(plot(model)) == [
-        "Every solution was equally good,\nso there is no convergence curve."
-    ]
 
 
 @pytest.mark.parametrize(
@@ -224,6 +202,15 @@ def test_what_a_plot_needs_is_explained(plot, given, text):
         plot(given)
 
 
+def test_samples_of_another_shape_are_refused(model):
+    with pytest.raises(ValueError, match="X must have 4 features"):
+        plotting.plot_clusters(model, FRAME.to_numpy()[:, :-1])
+    with pytest.raises(ValueError, match="labels must have 60 values"):
+        plotting.plot_clusters(model, FRAME, labels=[0, 1])
+    with pytest.raises(ValueError, match="must name all 4 columns, got 2 names"):
+        plotting.plot_profiles(model, feature_names=["p", "q"])
+
+
 def test_a_path_has_many_models_of_which_one_is_drawn():
     path = HGMeansPath((2, 3), random_state=0).fit(FRAME)
     for plot in (plotting.plot_sizes, plotting.plot_profiles):
@@ -232,28 +219,32 @@ def test_a_path_has_many_models_of_which_one_is_drawn():
         plot(path.at(2))
 
 
-def history_of(*rows: tuple[int, float, int], members: list[list[float]] | None = None) -> History:
-    """Make a history from (number, inertia, population size); one second per solution."""
+def history_of(*rows):
+    """Make a history from (number, inertia, members of the population), a solution per second."""
     records, best = [], np.inf
-    for i, (number, inertia, size) in enumerate(rows):
-        best = min(best, inertia)
-        record = OffspringRecord(number, inertia, best, 0.5, 3, i + 1.0, size, True, False)
-        if members:
-            record = replace(
-                record,
-                founder=number == 0,
-                population_best=min(members[i]),
-                population_median=float(np.median(members[i])),
-                population_worst=max(members[i]),
-                population_distinct=len(set(members[i])),
-            )
+    for seconds, (number, inertia, members) in enumerate(rows, start=1):
+        best, size = min(best, inertia), len(members)
+        record = OffspringRecord(number, inertia, best, 0.5, 3, float(seconds), size, True, False)
+        record = replace(
+            record,
+            founder=number == 0,
+            population_best=min(members),
+            population_median=float(np.median(members)),
+            population_worst=max(members),
+            population_distinct=len(set(members)),
+        )
         records.append(record)
     return History(records)
 
 
-ROWS = (0, 130, 1), (0, 120, 2), (1, 110, 3), (2, 125, 2), (3, 100, 3), (4, 100, 4)
-MEMBERS = [[130], [130, 120], [130, 120, 110], [110, 120], [110, 120, 100], [110, 120, 100, 100]]
-SEARCH = history_of(*ROWS, members=MEMBERS)
+SEARCH = history_of(
+    (0, 130, [130]),
+    (0, 120, [130, 120]),
+    (1, 110, [130, 120, 110]),
+    (2, 125, [110, 120]),
+    (3, 100, [110, 120, 100]),
+    (4, 100, [110, 120, 100, 100]),
+)
 
 
 def test_convergence_in_percent_above_the_end():
@@ -276,20 +267,20 @@ def test_convergence_over_time():
 
 def test_rounding_is_no_gap():
     """Differences that the search itself takes for clones do not show as a step."""
-    data = convergence_data(history_of((0, 100 * (1 + 1e-12), 1), (1, 100, 2)))
+    data = convergence_data(history_of((0, 100 * (1 + 1e-12), [1]), (1, 100, [1])))
     assert_array_equal(data.gap, [0, 0])
     assert_array_equal(data.step_gap, [0, 0])
 
 
 def test_an_inertia_of_zero_has_no_percent_above_it():
-    data = convergence_data(history_of((0, 8, 1), (1, 2, 2), (2, 0, 3)))
+    data = convergence_data(history_of((0, 8, [1]), (1, 2, [1]), (2, 0, [1])))
     assert_allclose(data.gap, [100, 25, 0])
     assert data.unit == "% of the first inertia"
 
 
 def test_long_searches_are_thinned_out_but_not_their_staircase():
-    rows = [(i, 1000.0 - i, 1) for i in range(900)]
-    data = convergence_data(history_of(*rows), limit=50)
+    history = history_of(*[(i, 1000.0 - i, [1]) for i in range(900)])
+    data = convergence_data(history, limit=50)
     assert len(data.x) == 50
     assert (data.x[0], data.x[-1]) == (0, 899)
     assert len(data.step_x) == 901
@@ -302,13 +293,8 @@ def test_the_floor_is_clearly_below_all_gaps(gaps, floor):
     assert floor_below(np.array(gaps)) == pytest.approx(floor)
 
 
-def test_histories_that_do_not_know_the_members_have_no_population():
-    """Those of older model files."""
-    assert len(population_data(history_of(*ROWS)).number) == 0
-
-
 def test_one_solution_is_enough():
-    history = history_of((0, 5, 1), members=[[5]])
+    history = history_of((0, 5, [5]))
     assert_array_equal(convergence_data(history).step_gap, [0, 0])
     assert_array_equal(population_data(history).number, [0])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 
 import pytest
@@ -11,13 +10,14 @@ from reports import HOSTILE, samples
 from evomeans import HGMeansPath
 from evomeans.report import render_report, report_data
 
-pytest_plugins = ["report_fixtures"]
 
-SHOWN = (
-    "[...document.querySelectorAll('.model')].filter(m => m.checkVisibility())"
-    ".map(m => Number(m.dataset.k))"
-)
-ROWS = "document.querySelectorAll('.model:not([hidden]) tbody tr').length"
+def shown(tab):
+    """Return the numbers of clusters whose model is visible."""
+    return tab.all(".model", "Number(e.dataset.k)", "e.checkVisibility()")
+
+
+def background(tab):
+    return tab.evaluate("getComputedStyle(document.body).backgroundColor")
 
 
 @pytest.fixture(scope="module")
@@ -59,57 +59,42 @@ def test_the_page_suggests_what_the_criteria_do(path, page):
 @pytest.mark.slow
 def test_choosing_another_k_shows_its_map_sizes_and_centres(show, path, page):
     tab = show(page)
-    assert tab.evaluate(SHOWN) == [path.best_k_]
+    assert shown(tab) == [path.best_k_]
     for k in (6, 3):
         tab.click(f"[data-choose='{k}']")
-        assert tab.evaluate(SHOWN) == [k]
-        assert tab.evaluate(ROWS) == k
-        assert (
-            tab.evaluate("document.querySelectorAll('.model:not([hidden]) svg.chart').length") == 3
-        )
-        pressed = "[...document.querySelectorAll('[data-choose][aria-pressed=true]')]"
-        assert tab.evaluate(f"{pressed}.map(b => Number(b.dataset.choose))") == [k]
+        assert shown(tab) == [k]
+        assert len(tab.all(".model:not([hidden]) tbody tr")) == k
+        assert len(tab.all(".model:not([hidden]) svg.chart")) == 3
+        assert tab.all("[data-choose][aria-pressed=true]") == [str(k)]
     tab.press("ArrowRight", 39)
-    assert tab.evaluate(SHOWN) == [4]
-    before = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert shown(tab) == [4]
+    before = background(tab)
     tab.click("#theme")
-    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") != before
+    assert background(tab) != before
 
 
 @pytest.mark.slow
 def test_it_fits_on_a_phone(show, page):
     """Pictures of many panels keep a size in which they can be read, and scroll."""
     tab = show(page, width=390, height=800)
-    widths = "[...document.querySelectorAll('.wide .chart')].map(c => c.clientWidth)"
-    assert tab.evaluate(widths) == [820, 820]
+    assert tab.all(".wide .chart", "e.clientWidth") == [820, 820]
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390
-    cells = "[...document.querySelectorAll('#suggestions td')].map(c => c.checkVisibility())"
-    assert all(tab.evaluate(cells))
+    assert all(tab.all("#suggestions td", "e.checkVisibility()"))
 
 
 @pytest.mark.slow
 def test_texts_stay_texts(show, path):
-    data = report_data(
-        path,
-        samples(),
-        feature_names=HOSTILE,
-        title=HOSTILE[0],
-        command=HOSTILE[1],
-        settings={name: name for name in HOSTILE},
-    )
-    tab = show(render_report(json.loads(json.dumps(data))))
+    title, command = HOSTILE[:2]
+    more = {"settings": {name: name for name in HOSTILE}, "title": title, "command": command}
+    tab = show(render_report(report_data(path, samples(), feature_names=HOSTILE, **more)))
     assert tab.evaluate("window.pwned") is None
-    assert tab.evaluate("document.querySelector('h1').textContent") == HOSTILE[0]
+    assert tab.one("h1") == title
 
 
 def test_damaged_and_foreign_data_are_refused(path, path_data):
-    data = copy.deepcopy(path_data)
-    data["version"] = 99
     with pytest.raises(ValueError, match="has version 99"):
-        render_report(data)
-    data = copy.deepcopy(path_data)
-    del data["curves"]
+        render_report({**path_data, "version": 99})
     with pytest.raises(ValueError, match="No report can be made from this data"):
-        render_report(data)
+        render_report({**path_data, "curves": {}})
     with pytest.raises(ValueError, match="fitted to 200 samples, X has 5"):
         report_data(path, samples()[:5])

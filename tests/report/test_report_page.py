@@ -18,8 +18,6 @@ from evomeans.plotting.axes import luminance
 from evomeans.report import render_report
 from evomeans.report.page import COLORS, VARIABLES
 
-pytest_plugins = ["report_fixtures"]
-
 
 class Page(HTMLParser):
     """All elements, attributes and texts of a page."""
@@ -47,12 +45,9 @@ class Page(HTMLParser):
         return [attributes for tag, attributes in self.elements if tag == name]
 
 
-def test_elements_close_in_order(page):
-    assert Page(page).inside == []
-
-
 def test_it_needs_nothing_else(page):
-    """No address, no link, no picture from elsewhere."""
+    """No address, no link, no picture from elsewhere; elements close in order."""
+    assert Page(page).inside == []
     assert not re.search(r"(?:https?:)?//\w|\burl\((?!#)|@import", page)
     for _, attributes in Page(page).elements:
         assert attributes.get("href", "#").startswith("#")
@@ -86,10 +81,11 @@ def test_hostile_texts_are_shown_and_are_nothing_else(hostile_data, hostile_page
     assert hostile.texts["title"][0] == hostile_data["title"] + " · evomeans report"
 
 
-def test_what_the_reader_wants_to_know(page):
+def test_what_the_reader_wants_to_know(page, data):
     texts = Page(page).texts.values()
     text = " ".join(" ".join(part for parts in texts for part in parts).split())
     for part in (
+        *(cluster["words"] for cluster in data["clusters"]),
         "clouds.csv",
         "200 samples with 4 columns in 5 clusters",
         "The search ended because",
@@ -101,18 +97,16 @@ def test_what_the_reader_wants_to_know(page):
         assert part in text
 
 
-def test_without_a_search_there_is_no_convergence():
-    x = samples()[:, :1]
-    page = render_report(data_of(fitted(3, x), x))
-    assert "proven to be optimal" in page
-    assert 'data-chart="offspring"' not in page
+FLAT = np.repeat([[0.0, 0.0], [9.0, 9.0]], 9, axis=0) + np.arange(18)[:, None] % 2
 
 
-def test_equally_good_solutions_are_not_drawn():
-    """A flat line would say nothing; a sentence does."""
-    X = np.repeat([[0.0, 0.0], [9.0, 9.0]], 9, axis=0) + np.arange(18)[:, None] % 2
-    page = render_report(data_of(fitted(2, X), X))
-    assert "Every solution was equally good" in page
+@pytest.mark.parametrize(
+    ("X", "k", "sentence"),
+    [(samples()[:, :1], 3, "proven to be optimal"), (FLAT, 2, "Every solution was equally good")],
+)
+def test_a_sentence_replaces_a_convergence_that_would_say_nothing(X, k, sentence):
+    page = render_report(data_of(fitted(k, X), X))
+    assert sentence in page
     assert 'data-chart="offspring"' not in page
 
 

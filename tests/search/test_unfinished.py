@@ -392,9 +392,9 @@ def test_the_mean_of_all_samples_needs_no_order(monkeypatch) -> None:
         return order(in_order=False)
 
     engine._deferred._prepare = ordered
-    outcome = find_mean(engine, DeferredInterrupt(), 0.01)
-    assert_allclose(engine.frame.decode(outcome.solutions[0].centers), [MANY.mean(axis=0)])
-    assert outcome.solutions[0].inertia == pytest.approx(((MANY - MANY.mean(axis=0)) ** 2).sum())
+    (mean,), _ = find_mean(engine, DeferredInterrupt(), 0.01)
+    assert_allclose(engine.frame.decode(mean.centers), [MANY.mean(axis=0)])
+    assert mean.inertia == pytest.approx(((MANY - MANY.mean(axis=0)) ** 2).sum())
 
 
 @pytest.mark.parametrize(

@@ -43,9 +43,7 @@ from evomeans.estimators.solution import (
 from evomeans.metrics.sums import ClusterSums, cluster_sums
 from evomeans.path import (
     FRESH,
-    Kind,
     PathObserver,
-    PathOutcome,
     PathSettings,
     PathState,
     Step,
@@ -236,9 +234,9 @@ class PathSearch:
         audience = Audience(observers)
         with audience.watching(state):
             for k, line in zip(state.ks, lines, strict=True):
-                outcome = PathOutcome([line_individual(engine, line)], 0)
+                found = [line_individual(engine, line)]
                 state.entries.pop(k, None)
-                record = learn(state, Step(Kind.EXACT, k), outcome, 0.0, state.seconds)
+                record = learn(state, Step("exact", k), found, 0, 0.0, state.seconds)
                 audience.show(record, is_best=True)
         return StopReason.PROVEN_OPTIMAL
 
@@ -362,7 +360,7 @@ def collect_evidence(
     return Evidence(
         k_values=np.array(ks),
         inertias=np.array([solutions[k].inertia for k in ks]),
-        centers={k: solutions[k].centers for k in ks},
+        centers={k: np.asarray(solutions[k].centers, np.float64) for k in ks},
         labels=lambda k: solutions[k].labels,
         cluster_weights={k: entries[k].best.cluster_weights for k in ks},
         n_samples=engine.total_weight,

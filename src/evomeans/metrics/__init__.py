@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import issparse
 from scipy.spatial.distance import cdist
 
 from evomeans.docstrings import described_like
@@ -21,6 +20,7 @@ from evomeans.metrics.sums import (
     checked_samples,
     checked_weights,
     cluster_sums,
+    dense,
     dense_blocks,
     means_by_label,
     simplified,
@@ -196,9 +196,8 @@ def _checked(
 ) -> tuple[Any, Indices, FloatArray]:
     """Return samples, their labels as 0, 1, …, and their weights."""
     samples = checked_samples(X)
-    n_samples = samples.shape[0]
-    codes = checked_labels("labels", labels, n_samples)
-    return samples, codes, checked_weights(sample_weight, n_samples)
+    n = samples.shape[0]
+    return samples, checked_labels("labels", labels, n), checked_weights(sample_weight, n)
 
 
 def _by_label(
@@ -308,14 +307,13 @@ def silhouette_samples(
     k = int(codes.max()) + 1
     if k < 2:
         raise ValueError("labels has 1 cluster; a silhouette needs at least 2.")
-    whole: Any = samples
-    rows_of = np.asarray(whole.toarray() if issparse(samples) else whole, dtype=np.float64)
+    every = dense(samples)
     totals = np.bincount(codes, weights, k)
     membership = np.zeros((len(codes), k))
     membership[np.arange(len(codes)), codes] = weights
     values = np.empty(len(codes))
-    for rows, block in dense_blocks(rows_of, len(codes)):
-        sums = cdist(block, rows_of) @ membership
+    for rows, block in dense_blocks(every, len(codes)):
+        sums = cdist(block, every) @ membership
         own, places = codes[rows], np.arange(len(block))
         # A sample is not compared with itself; it counts as one, whatever its weight.
         others = totals[own] - 1.0

@@ -68,14 +68,17 @@ def checked_weights(sample_weight: ArrayLike | None, n_samples: int) -> FloatArr
     return weights
 
 
+def dense(X: Any) -> FloatArray:
+    """Return samples as a float64 array."""
+    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+
+
 def dense_blocks(X: Any, numbers_per_row: int) -> Iterator[tuple[slice, FloatArray]]:
     """Yield some rows at a time, dense and in double precision, and where they are."""
     size = max(1, NUMBERS_PER_BLOCK // max(1, numbers_per_row))
     for first in range(0, X.shape[0], size):
         rows = slice(first, first + size)
-        block: Any = X[rows]
-        dense: Any = block.toarray() if hasattr(block, "toarray") else block
-        yield rows, np.asarray(dense, dtype=np.float64)
+        yield rows, dense(X[rows])
 
 
 @dataclass(frozen=True)
@@ -110,8 +113,7 @@ def cluster_sums(
         own = None if labels is None else labels[rows]
         clusters, near, far, _ = two_distances(block, centers, own)
         w = weights[rows]
-        s = simplified(near, far)
-        parts = (w, w * near * near, w * near, w * s)
+        parts = (w, w * near * near, w * near, w * simplified(near, far))
         summed = [np.bincount(clusters, values, k).astype(np.float64) for values in parts]
         total += ClusterSums(*summed)
     return total
@@ -123,38 +125,32 @@ def two_distances(
     """Return the cluster of each row, its distances to its centre and the closest other, and which.
 
     The latter is infinite if there is only one centre. Distances are computed directly, not from
-    squared lengths, so that no digits cancel.
+    squared lengths, so that no digits cancel. Many centres are chosen by a matrix product, where
+    those whose distances differ by rounding only may be taken for each other.
     """
-    if len(centers) >= MANY_CENTERS and rows.shape[1] >= MANY_FEATURES:
-        return _two_of_many(rows, centers, labels)
-    distances = cdist(rows, centers)
+    is_large = len(centers) >= MANY_CENTERS and rows.shape[1] >= MANY_FEATURES
+    scores = _scores(rows, centers) if is_large else cdist(rows, centers)
     places = np.arange(len(rows))
-    own: Indices = distances.argmin(axis=1) if labels is None else labels
-    near = distances[places, own]
-    distances[places, own] = np.inf
-    other: Indices = distances.argmin(axis=1)
-    return own, near, distances[places, other], other
-
-
-def _two_of_many(
-    rows: FloatArray, centers: FloatArray, labels: Indices | None
-) -> tuple[Indices, FloatArray, FloatArray, Indices]:
-    """Choose two centres for each row by a matrix product, and compute the two distances directly.
-
-    Centres whose distances differ by rounding only may be taken for each other.
-    """
-    middle, places = centers.mean(axis=0), np.arange(len(rows))
-    moved = centers - middle
-    scores = (middle - rows) @ (2.0 * moved.T)
-    scores += np.einsum("jt,jt->j", moved, moved)
     own: Indices = scores.argmin(axis=1) if labels is None else labels
+    near = scores[places, own]
     scores[places, own] = np.inf
     other: Indices = scores.argmin(axis=1)
-    near, far = (np.linalg.norm(rows - centers[chosen], axis=1) for chosen in (own, other))
-    if labels is None:
-        own, other = np.where(near <= far, own, other), np.where(near <= far, other, own)
-        near, far = np.minimum(near, far), np.maximum(near, far)
+    far = scores[places, other]
+    if is_large:
+        near, far = (np.linalg.norm(rows - centers[chosen], axis=1) for chosen in (own, other))
+        if labels is None:
+            own, other = np.where(near <= far, own, other), np.where(near <= far, other, own)
+            near, far = np.minimum(near, far), np.maximum(near, far)
     return own, near, far, other
+
+
+def _scores(rows: FloatArray, centers: FloatArray) -> FloatArray:
+    """Return numbers in the order of the distances of each row."""
+    middle = centers.mean(axis=0)
+    moved = centers - middle
+    scores: FloatArray = (middle - rows) @ (2.0 * moved.T)
+    scores += np.einsum("jt,jt->j", moved, moved)
+    return scores
 
 
 def simplified(near: FloatArray, far: FloatArray) -> FloatArray:
@@ -234,6 +230,5 @@ def cluster_moments(
 def means_by_label(X: Any, labels: Indices, weights: FloatArray) -> FloatArray:
     """Return the weighted mean of the samples of each label."""
     # From one sample of each cluster on, so that large offsets do not cost digits.
-    origins: Any = X[np.unique(labels, return_index=True)[1]]
-    places = np.asarray(origins.toarray() if hasattr(origins, "toarray") else origins, np.float64)
-    return cluster_moments(X, places, weights, labels).means
+    origins = dense(X[np.unique(labels, return_index=True)[1]])
+    return cluster_moments(X, origins, weights, labels).means

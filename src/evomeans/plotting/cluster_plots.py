@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import pdist
 
+from evomeans.docstrings import described_like
 from evomeans.engines.frame import is_sparse
+from evomeans.metrics.sums import dense
 from evomeans.plotting.axes import (
     DIFFERENCES,
     FAINT,
@@ -38,11 +40,6 @@ if TYPE_CHECKING:
 def as_rows(X: Any) -> Any:
     """Return samples as something with a shape whose rows can be taken: an array or CSR."""
     return as_csr(X) if is_sparse(X) else np.asarray(X)
-
-
-def dense(X: Any) -> FloatArray:
-    """Return samples as a float64 array."""
-    return np.asarray(as_csr(X).toarray() if is_sparse(X) else X, dtype=np.float64)
 
 
 def check_fitted(model: Any) -> None:
@@ -100,10 +97,9 @@ def column_names(model: Any, feature_names: Sequence[str] | None, n_features: in
 
 
 def thin_out(labels: NDArray[Any], limit: int, at_least: int = 5) -> NDArray[np.intp]:
-    """Choose at most about ``limit`` samples, always the same ones, in a shuffled order.
+    """Return the indices of about ``limit`` samples, always the same ones, in a shuffled order.
 
-    Every cluster keeps ``at_least`` of its samples, or all if it has fewer: small clusters do
-    not vanish. Returns the indices of the samples.
+    Every cluster keeps ``at_least`` of its samples, or all of them: small clusters do not vanish.
     """
     order = np.random.default_rng(0).permutation(len(labels))
     if len(order) <= limit:
@@ -135,9 +131,9 @@ class Projection:
     def view(self, shape: float = 1.0) -> tuple[tuple[float, float], tuple[float, float]]:
         """Return the limits of both axes: nearly all samples and every centre, with a margin.
 
-        A few far samples must not squeeze the rest into a dot, so the outermost 0.5 % may
-        lie outside. Distances are what k-means is about: both axes have the same scale, unless
-        that would leave most of the picture empty. ``shape`` is width divided by height.
+        A few far samples must not squeeze the rest into a dot, so the outermost 0.5 % may lie
+        outside. Both axes have the same scale, unless that would leave most of the picture empty.
+        ``shape`` is width divided by height.
         """
         low, high = np.quantile(self.points, [0.0025, 0.9975], axis=0)
         slack = 0.25 * (high - low)
@@ -224,9 +220,8 @@ def principal_axes(X: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
     mean = np.asarray(rows.mean(axis=0), dtype=np.float64).ravel()
     if rows.shape[0] < 2 or not (sparse or (rows - mean).any()):
         return mean, np.eye(2, X.shape[1]), np.zeros(2)
-    pca = PCA(min(2, rows.shape[1]), svd_solver="arpack" if sparse else "auto", random_state=0).fit(
-        rows
-    )
+    solver = "arpack" if sparse else "auto"
+    pca = PCA(min(2, rows.shape[1]), svd_solver=solver, random_state=0).fit(rows)
     return mean, np.asarray(pca.components_), np.asarray(pca.explained_variance_ratio_)
 
 
@@ -323,7 +318,7 @@ def plot_clusters(
     Parameters
     ----------
     model : HGMeans
-        Fitted; any estimator with ``cluster_centers_`` and ``predict`` will do.
+        Fitted; any estimator with ``cluster_centers_``, ``labels_`` and ``predict`` will do.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The samples to show.
     columns : two column names or indices, optional
@@ -391,6 +386,7 @@ def _inches(ax: Axes) -> tuple[float, float]:
     return ax.bbox.width / ax.figure.dpi, ax.bbox.height / ax.figure.dpi
 
 
+@described_like(plot_clusters)
 def plot_profiles(
     model: Any, *, feature_names: Sequence[str] | None = None, ax: Axes | None = None
 ) -> Axes:
@@ -402,12 +398,8 @@ def plot_profiles(
 
     Parameters
     ----------
-    model : HGMeans
-        Fitted.
     feature_names : sequence of str, optional
         Names of all columns; by default those that the model was fitted with.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
     """
     check_one_model(model)
     k, d = model.cluster_centers_.shape
@@ -429,14 +421,9 @@ def draw_profiles(ax: Axes, data: Profiles) -> Axes:
     reach = float(np.clip(np.abs(data.values).max(initial=0.0), 1.0, 3.0))
     _draw_cells(ax, data, reach)
     shown = [plain(name, 22) for name in data.names]
-    upright = columns > 6 or max(map(len, shown)) > 8
-    ax.set_xticks(
-        range(columns),
-        shown,
-        rotation=45 if upright else 0,
-        ha="right" if upright else "center",
-        rotation_mode="anchor",
-    )
+    is_tight = columns > 6 or max(map(len, shown)) > 8
+    turned: dict[str, Any] = {"rotation": 45, "ha": "right"} if is_tight else {}
+    ax.set_xticks(range(columns), shown, rotation_mode="anchor", **turned)
     numbers = [str(cluster) for cluster in data.clusters] if rows <= 60 else []
     ax.set_yticks(range(len(numbers)), numbers, fontsize="medium" if rows <= 25 else 6)
     ax.set_ylabel("cluster" if numbers else f"{rows} clusters, similar ones together")
@@ -482,16 +469,9 @@ def _draw_scale(ax: Axes, reach: float) -> None:
     bar.ax.tick_params(length=0, labelcolor=MUTED)
 
 
+@described_like(plot_clusters)
 def plot_sizes(model: Any, ax: Axes | None = None) -> Axes:
-    """Draw how many samples each cluster has, the largest first.
-
-    Parameters
-    ----------
-    model : HGMeans
-        Fitted.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
-    """
+    """Draw how many samples each cluster has, the largest first."""
     check_one_model(model)
     sizes = cluster_sizes(model.labels_, len(model.cluster_centers_))
     ax = get_axes(ax, (float(np.clip(1.5 + 0.4 * len(sizes), 4.5, 9.0)), 3.8))
@@ -501,12 +481,8 @@ def plot_sizes(model: Any, ax: Axes | None = None) -> Axes:
 def draw_sizes(ax: Axes, sizes: NDArray[np.intp], palette_indices: NDArray[np.intp]) -> Axes:
     """Draw the data of :func:`plot_sizes`."""
     k, order = len(sizes), np.argsort(-sizes, kind="stable")
-    bars = ax.bar(
-        range(k),
-        sizes[order],
-        width=0.82 if k <= 60 else 1.0,
-        color=np.array(OKABE_ITO)[palette_indices[order]],
-    )
+    colors, width = np.array(OKABE_ITO)[palette_indices[order]], 0.82 if k <= 60 else 1.0
+    bars = ax.bar(range(k), sizes[order], width=width, color=colors)
     for cluster, bar in zip(order, bars, strict=True):
         bar.set_gid(f"{CLUSTER_ID}{cluster}")
     if k <= 20:

@@ -151,7 +151,7 @@ def clustergram_data(path: Any, X: Any) -> Clustergram:
             "needs the samples of the fit."
         )
     mean, (axis, *_), _ = principal_axes(rows)
-    # The sign is arbitrary; so that pictures can be compared, the largest part is positive.
+    # The sign is arbitrary. So that pictures can be compared, the largest part is positive.
     axis = axis * np.sign(axis[np.abs(axis).argmax()] or 1.0)
     ks = np.asarray(path.k_values_)
     places = [(np.asarray(path.at(int(k)).cluster_centers_, float) - mean) @ axis for k in ks]
@@ -170,12 +170,12 @@ def silhouette_bars(model: Any, X: Any, *, simplified: bool) -> list[FloatArray]
     from evomeans.metrics import silhouette_samples, simplified_silhouette_samples
 
     labels, rows = np.asarray(model.predict(X)), as_rows(X)
+    centers = model.cluster_centers_
     if simplified:
-        values = simplified_silhouette_samples(rows, model.cluster_centers_)
+        values = simplified_silhouette_samples(rows, centers)
     else:
         values = silhouette_samples(rows, labels)
-    k = len(model.cluster_centers_)
-    return [np.sort(values[labels == cluster])[::-1] for cluster in range(k)]
+    return [np.sort(values[labels == cluster])[::-1] for cluster in range(len(centers))]
 
 
 COLUMNS = 3
@@ -256,9 +256,8 @@ def draw_curve(ax: Axes, data: PathCurves, curve: Curve) -> Axes:
     """Draw the values of one criterion."""
     values = np.where(np.isfinite(curve.values), curve.values, np.nan)
     if curve.errors is not None:
-        ax.errorbar(
-            data.k_values, values, yerr=curve.errors, color=MUTED, linewidth=0, elinewidth=0.9
-        )
+        style: dict[str, Any] = {"color": MUTED, "linewidth": 0, "elinewidth": 0.9}
+        ax.errorbar(data.k_values, values, yerr=curve.errors, **style)
     ax.plot(data.k_values, values, color=INK, linewidth=1.3, marker="o", markersize=2.8)
     is_share = curve.name == Agreement.name
     if curve.choice is not None and not is_share:
@@ -336,19 +335,12 @@ def draw_clustergram(ax: Axes, data: Clustergram, best_k: int | None) -> Axes:
             x = left + (right - left) * steps
             lines.append(np.stack([x, low + (high - low) * ease], axis=1))
             widths.append(0.3 + 14.0 * flow[a, b] / total)
-    ax.add_collection(
-        LineCollection(lines, linewidths=widths, colors=OKABE_ITO[0], alpha=0.32, capstyle="butt")
-    )
+    style: dict[str, Any] = {"colors": OKABE_ITO[0], "alpha": 0.32, "capstyle": "butt"}
+    ax.add_collection(LineCollection(lines, linewidths=widths, **style))
+    dots: dict[str, Any] = {"edgecolors": PAPER, "linewidths": 0.6, "zorder": 3}
     for k, heights, sizes in zip(data.k_values, data.places, data.sizes, strict=True):
-        ax.scatter(
-            np.full(len(heights), k),
-            heights,
-            s=6.0 + 220.0 * sizes / total,
-            color=CHOSEN if k == best_k else INK,
-            edgecolors=PAPER,
-            linewidths=0.6,
-            zorder=3,
-        )
+        color, areas = CHOSEN if k == best_k else INK, 6.0 + 220.0 * sizes / total
+        ax.scatter(np.full(len(heights), k), heights, s=areas, color=color, **dots)
     ax.set_xlabel("k")
     ax.set_ylabel("first principal component")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=12))
@@ -394,11 +386,6 @@ def draw_silhouette(ax: Axes, bars: list[FloatArray], palette_indices: Any) -> A
         top += len(bar) + space
     ax.axvline(mean, color=INK, linewidth=1.0, linestyle=(0, (4, 3)))
     ax.set_title(f"mean {mean:.3f}", loc="right", fontsize="small", color=MUTED)
-    ax.set(
-        xlim=(lowest - 0.08, min(1.0, highest + 0.05)),
-        ylim=(top, -space),
-        xlabel="silhouette",
-        ylabel="cluster",
-    )
-    ax.set_yticks([])
+    ax.set(xlim=(lowest - 0.08, min(1.0, highest + 0.05)), ylim=(top, -space))
+    ax.set(xlabel="silhouette", ylabel="cluster", yticks=())
     return ax

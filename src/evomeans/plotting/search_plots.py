@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from evomeans.docstrings import described_like
 from evomeans.plotting.axes import INK, MUTED, OKABE_ITO, gap_axis, get_axes, say_instead
 from evomeans.plotting.cluster_plots import check_fitted
 from evomeans.search.history import History
@@ -52,10 +53,14 @@ def convergence_data(
     if not len(best):
         return Convergence(when, best, when, best, 1.0, "")
     gap, best_gap = (_gaps(values, best[-1], first=inertia[0]) for values in (inertia, best))
-    step_x, step_gap = _staircase(when, best_gap)
+    corners = np.flatnonzero(np.diff(best_gap, prepend=np.inf) < 0)
+    # All founders are at offspring 0: the lowest of several corners at one place counts.
+    corners = corners[np.append(np.diff(when[corners]) > 0, True)]
+    corners = np.append(corners, len(when) - 1)
     kept = np.linspace(0, len(gap) - 1, min(len(gap), limit)).round().astype(np.intp)
     floor = floor_below(best_gap if best_gap.any() else gap)
-    return Convergence(when[kept], gap[kept], step_x, step_gap, floor, _unit(best[-1]))
+    steps = when[corners], best_gap[corners]
+    return Convergence(when[kept], gap[kept], *steps, floor, _unit(best[-1]))
 
 
 def _column(history: Sequence[Any], name: str) -> FloatArray:
@@ -70,15 +75,6 @@ def _gaps(values: FloatArray, best: float, first: float) -> FloatArray:
 
 def _unit(best: float) -> str:
     return "% above the best found" if best > 0 else "% of the first inertia"
-
-
-def _staircase(x: FloatArray, falling: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Keep the first value, each lower one, and where it ends."""
-    corners = np.flatnonzero(np.diff(falling, prepend=np.inf) < 0)
-    # All founders are at offspring 0: the lowest of several corners at one place counts.
-    corners = corners[np.append(np.diff(x[corners]) > 0, True)]
-    corners = np.append(corners, len(x) - 1)
-    return x[corners], falling[corners]
 
 
 def floor_below(gaps: FloatArray) -> float:
@@ -116,8 +112,6 @@ def population_data(history: History) -> PopulationCourse:
     moments = founder & ~np.append(founder[1:], False)
     moments[1:] |= (np.diff(population) == 0) & (np.diff(size) <= 0)
     moments[-1] = True
-    # Histories of older model files do not know the members.
-    moments &= history.column("population_distinct").astype(bool)
     final, number = history[-1].best, _column(history, "number")[moments]
     best, median, worst = (
         _gaps(_column(history, f"population_{name}")[moments], final, first=history[0].inertia)
@@ -168,18 +162,12 @@ def draw_convergence(ax: Axes, data: Convergence, x: str) -> Axes:
     return _finished(ax, data, data.gap, "offspring made" if x == "offspring" else "time (seconds)")
 
 
+@described_like(plot_convergence)
 def plot_population(history: Any, ax: Axes | None = None) -> Axes:
     """Draw how the population closed in on its best member.
 
     The band reaches from the best to the worst member after each selection of survivors, the
     line is the median; all in percent above the best found, in logarithms.
-
-    Parameters
-    ----------
-    history : History or HGMeans
-        As in ``model.history_``, or the fitted model itself.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
     """
     records = _history_of(history)
     if not isinstance(records, History):
@@ -193,16 +181,8 @@ def plot_population(history: Any, ax: Axes | None = None) -> Axes:
     best, median, worst = (
         np.maximum(line, data.floor) for line in (data.best, data.median, data.worst)
     )
-    ax.fill_between(
-        data.number,
-        best,
-        worst,
-        step="post",
-        color=OKABE_ITO[4],
-        alpha=0.3,
-        linewidth=0,
-        label="from best to worst member",
-    )
+    band: dict[str, Any] = {"step": "post", "color": OKABE_ITO[4], "alpha": 0.3, "linewidth": 0}
+    ax.fill_between(data.number, best, worst, **band, label="from best to worst member")
     ax.step(data.number, median, where="post", color=INK, linewidth=1.6, label="median member")
     ax.step(data.number, best, where="post", color=OKABE_ITO[0], linewidth=2.2, label="best member")
     return _finished(ax, data, data.worst, "offspring made")

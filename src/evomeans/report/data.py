@@ -11,41 +11,27 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.distance import cdist
 
 from evomeans._version import __version__
 from evomeans.metrics.sums import (
     ClusterMoments,
     cluster_moments,
+    dense,
     dense_blocks,
     simplified,
     two_distances,
 )
+from evomeans.plotting import cluster_plots, path_plots
 from evomeans.plotting.axes import cluster_colors
-from evomeans.plotting.cluster_plots import (
-    check_fitted,
-    cluster_sizes,
-    column_names,
-    dense,
-    fitted_rows,
-    profile_data,
-    projection_data,
-    standardized,
-    thin_out,
-)
-from evomeans.plotting.path_plots import (
-    check_path,
-    clustergram_data,
-    criteria_titles,
-    path_curves,
-    trust_text,
-)
 from evomeans.plotting.search_plots import convergence_data
 from evomeans.search.history import History
 from evomeans.typing import FloatArray
 from evomeans.wording import listed
 
 Kind = TypeVar("Kind")
+
+FIT, PATH = "evomeans report", "evomeans path report"
+VERSIONS = {FIT: 4, PATH: 3}
 
 # Where a search is kept and who watches it: its result does not depend on them.
 NOT_SETTINGS = ("checkpoint", "observers")
@@ -63,9 +49,9 @@ def as_plain(value: Any) -> str | int | float | bool | None:
         value = value.item()
     if isinstance(value, list | tuple):
         return ", ".join(str(as_plain(one)) for one in value)
-    if value is None or isinstance(value, bool | int | str):
-        return as_text(value) if isinstance(value, str) else value
-    return value if isinstance(value, float) and np.isfinite(value) else as_text(value)
+    if isinstance(value, float) and not np.isfinite(value):
+        return str(value)
+    return value if value is None or isinstance(value, int | float) else as_text(value)
 
 
 def as_text(value: Any) -> str:
@@ -73,27 +59,27 @@ def as_text(value: Any) -> str:
     return str(value).encode("utf-8", "replace").decode("utf-8")
 
 
-def short(values: FloatArray) -> list[Any]:
-    """Five digits are finer than any screen, and keep the page small."""
-    if values.ndim > 1:
-        return [short(row) for row in values]
-    return [float(f"{value:.5g}") for value in values.tolist()]
+def short(values: Any) -> Any:
+    """Round to five digits, which are finer than any screen and keep the page small."""
+    rounded = [float(f"{value:.5g}") for value in np.ravel(values).tolist()]
+    return np.reshape(rounded, np.shape(values)).tolist()
 
 
-def as_json(data: Any, *, shortened: bool = False) -> Any:
-    """Turn a dataclass of arrays into plain JSON; :func:`from_json` is the way back.
+def as_json(data: Any, *, exact: bool = False) -> Any:
+    """Turn numbers, arrays and dataclasses into plain JSON; :func:`from_json` is the way back.
 
-    Numbers that are not finite become None. The floats of arrays keep five digits if
-    ``shortened``.
+    Numbers that are not finite become None. The floats of arrays keep five digits, unless they are
+    to be ``exact``.
     """
     if is_dataclass(data):
         data = {one.name: getattr(data, one.name) for one in fields(data)}
-    if isinstance(data, np.ndarray):
-        data = short(data) if shortened and data.dtype.kind == "f" else data.tolist()
-    if isinstance(data, dict):
-        return {name: as_json(value, shortened=shortened) for name, value in data.items()}
+    if isinstance(data, np.ndarray | np.generic):
+        is_short = isinstance(data, np.ndarray) and data.dtype.kind == "f" and not exact
+        data = short(data) if is_short else data.tolist()
+    if isinstance(data, Mapping):
+        return {str(name): as_json(value, exact=exact) for name, value in data.items()}
     if isinstance(data, list | tuple):
-        return [as_json(value, shortened=shortened) for value in data]
+        return [as_json(value, exact=exact) for value in data]
     return None if isinstance(data, float) and not np.isfinite(data) else data
 
 
@@ -116,93 +102,66 @@ def _read(hint: Any, value: Any) -> Any:
     return from_json(hint, value) if isinstance(hint, type) and is_dataclass(hint) else value
 
 
-@dataclass(frozen=True, eq=False)
 class ReportSamples:
     """What a model was fitted to, and how to speak of it, as ``report_data`` takes it."""
 
-    X: Any
-    columns: list[str]
-    units: Mapping[str, str]
-    weights: FloatArray
-    """One for each sample."""
-    is_weighted: bool
-    standardization: tuple[ArrayLike, ArrayLike] | None
-    names: list[str] | None
-    """What the rows are called; by default they are numbered from ``first``."""
-    label: str
-    """What a name of a row is, such as "row"."""
-    first: int
-
-    def name(self, row: int) -> str:
-        """Return what a row is called."""
-        return str(self.first + row) if self.names is None else self.names[row]
+    def __init__(
+        self,
+        model: Any,
+        X: Any,
+        sample_weight: Any,
+        standardization: tuple[ArrayLike, ArrayLike] | None,
+        feature_names: Sequence[str] | None,
+        units: Mapping[str, str] | None,
+        names: Sequence[Any] | None,
+        label: str | None,
+    ) -> None:
+        self.X = cluster_plots.fitted_rows(model, X)
+        n_samples, n_features = self.X.shape
+        n_fitted = len(model.labels_path_ if hasattr(model, "labels_path_") else model.labels_)
+        if n_samples != n_fitted:
+            raise ValueError(
+                f"The model was fitted to {n_fitted} samples, X has {n_samples}; "
+                "a report needs the samples of the fit."
+            )
+        if np.ndim(sample_weight) and len(sample_weight) != n_fitted:
+            raise ValueError(
+                f"sample_weight has {len(sample_weight)} values for {n_fitted} samples; a report "
+                "needs the weights of the fit."
+            )
+        self.is_weighted = sample_weight is not None
+        weights = np.float64(sample_weight if self.is_weighted else 1.0)
+        self.weights: FloatArray = np.broadcast_to(weights, n_fitted)
+        if feature_names is None:
+            feature_names = getattr(X, "columns", None)
+        columns = cluster_plots.column_names(model, feature_names, n_features)
+        self.columns = [as_text(name) for name in columns]
+        by_name = {as_text(name): as_text(unit) for name, unit in (units or {}).items()}
+        if unknown := sorted(set(by_name) - set(self.columns)):
+            raise ValueError(f"units names a column {unknown[0]!r}, which X does not have.")
+        self.units = [by_name.get(name, "") for name in self.columns]
+        if names is None and hasattr(X, "index") and hasattr(X, "columns"):
+            # A data frame of pandas: rows are known by their index.
+            names, label = list(X.index), label or X.index.name or "index"
+        if names is not None and len(names) != n_fitted:
+            raise ValueError(f"sample_names has {len(names)} names for {n_fitted} samples.")
+        self.names = None if names is None else [as_text(name) for name in names]
+        self.label = as_text(label or "index")
+        # Rows without names are numbered; tables count them from 1, Python from 0.
+        self.first = 1 if label == "row" else 0
+        self.is_scaled = standardization is not None
+        # What leads back to the original units.
+        self.mean, self.scale = map(np.asarray, standardization or (0.0, 1.0))
 
     def in_units(self, values: NDArray[Any]) -> FloatArray:
         """Return centres or rows in the original units of the columns."""
-        values = np.asarray(values, dtype=np.float64)
-        if self.standardization is None:
-            return values
-        mean, scale = map(np.asarray, self.standardization)
-        restored: FloatArray = values * scale + mean
+        restored: FloatArray = np.asarray(values, dtype=np.float64) * self.scale + self.mean
         return restored
-
-    @property
-    def scale(self) -> FloatArray:
-        """What a difference of 1 is in the original units of each column."""
-        if self.standardization is None:
-            return np.ones(self.X.shape[1])
-        return np.asarray(self.standardization[1], dtype=np.float64)
 
     def moments(self, model: Any) -> ClusterMoments:
         """Sum up over the samples of each cluster; outliers, labelled −1, do not count."""
         centers = np.asarray(model.cluster_centers_, np.float64)
         return cluster_moments(self.X, centers, self.weights, model.labels_)
-
-
-def samples_of(
-    model: Any,
-    X: Any,
-    sample_weight: Any,
-    standardization: tuple[ArrayLike, ArrayLike] | None,
-    feature_names: Sequence[str] | None,
-    units: Mapping[str, str] | None,
-    sample_names: Sequence[Any] | None,
-    sample_label: str | None,
-) -> ReportSamples:
-    """Check that these are the samples of the fit, and gather what is known about them."""
-    frame = X
-    X = fitted_rows(model, X)
-    n_fitted = len(model.labels_path_ if hasattr(model, "labels_path_") else model.labels_)
-    if X.shape[0] != n_fitted:
-        raise ValueError(
-            f"The model was fitted to {n_fitted} samples, X has {X.shape[0]}; "
-            "a report needs the samples of the fit."
-        )
-    if sample_weight is not None and np.ndim(sample_weight) and len(sample_weight) != n_fitted:
-        raise ValueError(
-            f"sample_weight has {len(sample_weight)} values for {n_fitted} samples; a report needs "
-            "the weights of the fit."
-        )
-    if feature_names is None:
-        feature_names = getattr(frame, "columns", None)
-    columns = [as_text(name) for name in column_names(model, feature_names, X.shape[1])]
-    units = {as_text(name): as_text(unit) for name, unit in (units or {}).items()}
-    if unknown := sorted(set(units) - set(columns)):
-        raise ValueError(f"units names a column {unknown[0]!r}, which X does not have.")
-    if sample_names is None and hasattr(frame, "index") and hasattr(frame, "columns"):
-        # A data frame of pandas: rows are known by their index.
-        sample_names = list(frame.index)
-        sample_label = sample_label or frame.index.name or "index"
-    if sample_names is not None and len(sample_names) != n_fitted:
-        raise ValueError(f"sample_names has {len(sample_names)} names for {n_fitted} samples.")
-    label = sample_label or "index"
-    names = None if sample_names is None else [as_text(name) for name in sample_names]
-    # Tables count their rows from 1, Python from 0.
-    first = 1 if label == "row" else 0
-    is_weighted = sample_weight is not None
-    weights = np.broadcast_to(np.float64(sample_weight if is_weighted else 1.0), n_fitted)
-    said = standardization, names, as_text(label), first
-    return ReportSamples(X, columns, units, weights, is_weighted, *said)
 
 
 ROWS = 200_000
@@ -213,16 +172,16 @@ BORDERLINE = 0.1
 
 @dataclass(frozen=True, eq=False)
 class Separation:
-    """Clusters of some rows, and distances ``near`` and ``far`` to their centre and the next one.
+    """Clusters of some rows, how far their centre is, and which other one is the closest.
 
-    ``other`` is the cluster of the latter, −1 if there is only one cluster.
+    ``silhouettes`` are simplified: (b − a)/max(a, b); 1 if there is only one cluster.
     """
 
     rows: NDArray[np.intp]
     clusters: NDArray[Any]
     near: FloatArray
-    far: FloatArray
     other: NDArray[np.intp]
+    silhouettes: FloatArray
     weights: FloatArray
 
     def share(self, values: NDArray[Any]) -> float:
@@ -230,56 +189,19 @@ class Separation:
         total = float(self.weights.sum())
         return float(self.weights @ values) / total if total > 0 else 0.0
 
-    def by_cluster(self, values: FloatArray, n_clusters: int) -> list[float | None]:
-        """Return the mean of something over the rows of each cluster; None if there are none."""
-        total = np.bincount(self.clusters, self.weights, minlength=n_clusters)
-        summed = np.bincount(self.clusters, self.weights * values, minlength=n_clusters)
-        return [float(a / b) if b > 0 else None for a, b in zip(summed, total, strict=True)]
-
-    @property
-    def silhouettes(self) -> FloatArray:
-        """The simplified silhouettes, (b − a)/max(a, b); 1 if there is only one cluster."""
-        return np.where(np.isinf(self.far), 1.0, simplified(self.near, self.far))
-
 
 def separation(
     X: Any, labels: NDArray[Any], centers: NDArray[Any], weights: FloatArray
 ) -> Separation:
     """Measure distances to centres in one pass; outliers, labelled −1, do not count."""
-    middles = np.asarray(centers, dtype=np.float64)
-    rows = thin_out(labels, ROWS)
+    rows = cluster_plots.thin_out(labels, ROWS)
     rows = np.sort(rows[labels[rows] >= 0])
-    near, far = np.empty((2, len(rows)))
+    near, silhouettes = np.empty((2, len(rows)))
     other, own = np.empty(len(rows), np.intp), labels[rows]
-    for part, block in dense_blocks(X[rows], X.shape[1] + len(middles)):
-        _, near[part], far[part], other[part] = two_distances(block, middles, own[part])
-    other[np.isinf(far)] = -1
-    return Separation(rows, own, near, far, other, weights[rows])
-
-
-def typical(found: Separation, cluster: int, count: int) -> NDArray[np.intp]:
-    """Return the places of the samples that are closest to the centre of a cluster."""
-    places = np.flatnonzero(found.clusters == cluster)
-    return places[np.argsort(found.near[places], kind="stable")[:count]]
-
-
-def borderline(found: Separation, cluster: int, count: int) -> NDArray[np.intp]:
-    """Return the places of the samples that are nearly as close to the centre of another one."""
-    places = np.flatnonzero(found.clusters == cluster)
-    values = found.silhouettes[places]
-    order = np.argsort(values, kind="stable")[:count]
-    return places[order[values[order] < BORDERLINE]]
-
-
-def gaps_between(centers: NDArray[Any]) -> tuple[NDArray[np.intp], FloatArray]:
-    """Return for each centre the closest other one, and how far it is; −1 if it is alone."""
-    middles = np.asarray(centers, dtype=np.float64)
-    if len(middles) < 2:
-        return np.full(len(middles), -1, np.intp), np.full(len(middles), np.inf)
-    distances = cdist(middles, middles)
-    np.fill_diagonal(distances, np.inf)
-    gaps: FloatArray = distances.min(axis=1)
-    return distances.argmin(axis=1), gaps
+    for part, block in dense_blocks(X[rows], X.shape[1] + len(centers)):
+        _, near[part], far, other[part] = two_distances(block, centers, own[part])
+        silhouettes[part] = np.where(np.isinf(far), 1.0, simplified(near[part], far))
+    return Separation(rows, own, near, other, silhouettes, weights[rows])
 
 
 # In standard deviations of the column.
@@ -310,7 +232,6 @@ def cluster_words(telling: Sequence[tuple[str, float]]) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-COLUMNS = 24
 TELLING = 5
 EXAMPLES, EXAMPLE_COLUMNS, MOST_EXAMPLES = 2, 6, 200
 """Samples of a kind that each cluster shows, their columns, and the most samples of all."""
@@ -320,109 +241,108 @@ def model_parts(
     model: Any, samples: ReportSamples, moments: ClusterMoments, points: int
 ) -> dict[str, Any]:
     """Describe the clusters of a model."""
-    X, labels, centers = samples.X, model.labels_, model.cluster_centers_
+    X, labels, centers = samples.X, model.labels_, moments.centers
     found = separation(X, labels, centers, samples.weights)
-    plane = projection_data(X, labels, centers, names=samples.columns, limit=points)
-    profiles = profile_data(
+    names = samples.columns
+    plane = cluster_plots.projection_data(X, labels, centers, names=names, limit=points)
+    profiles = cluster_plots.profile_data(
         centers,
         moments.weights,
-        samples.columns,
+        names,
         shown=samples.in_units(centers),
         mean=moments.mean,
         spread=moments.spread,
-        limit=COLUMNS,
     )
-    profiles = replace(profiles, values=profiles.values.round(2))
-    names, columns = profiles.names, profiles.columns
-    within = moments.deviations[profiles.clusters] * samples.scale
+    columns = profiles.columns
     return {
-        "projection": as_json(plane, shortened=True),
-        "profiles": as_json(profiles, shortened=True),
+        "projection": plane,
+        "profiles": replace(profiles, values=profiles.values.round(2)),
         "columns": {
-            "units": [samples.units.get(name, "") for name in names],
-            "deviations": short(within[:, columns]),
-            "mean": short(samples.in_units(moments.mean)[columns]),
-            "deviation": short((moments.spread * samples.scale)[columns]),
+            "units": [samples.units[column] for column in columns],
+            "deviations": (moments.deviations * samples.scale)[profiles.clusters][:, columns],
+            "mean": samples.in_units(moments.mean)[columns],
+            "deviation": (moments.spread * samples.scale)[columns],
         },
-        "clusters": clusters_part(model, samples, moments, found),
+        "clusters": clusters_part(labels, samples, moments, found),
         "separation": {
             "silhouette": found.share(found.silhouettes) if len(centers) > 1 else None,
             "borderline": found.share(found.silhouettes < BORDERLINE),
             "rows": len(found.rows),
         },
-        "examples": examples_part(model, samples, found, profiles.columns[:EXAMPLE_COLUMNS]),
+        "examples": examples_part(samples, found, len(centers), columns[:EXAMPLE_COLUMNS]),
     }
 
 
 def clusters_part(
-    model: Any, samples: ReportSamples, moments: ClusterMoments, found: Separation
+    labels: NDArray[Any], samples: ReportSamples, moments: ClusterMoments, found: Separation
 ) -> list[dict[str, Any]]:
     """Describe each cluster: how large, loose and separate it is, and where it stands out."""
-    middles = np.asarray(model.cluster_centers_, dtype=np.float64)
-    shown, names = samples.in_units(middles), samples.columns
-    values = standardized(middles, moments.mean, moments.spread)
-    sizes = cluster_sizes(model.labels_, len(middles))
-    shares = moments.inertia / (moments.inertia.sum() or 1.0)
-    spreads = np.sqrt(moments.inertia / np.where(moments.weights > 0, moments.weights, 1.0))
-    colors = cluster_colors(middles)
-    nearest, gaps = gaps_between(middles)
-    silhouettes = found.by_cluster(found.silhouettes, len(middles))
+    centers, weights, names = moments.centers, moments.weights, samples.columns
+    k, shown = len(centers), samples.in_units(centers)
+    values = cluster_plots.standardized(centers, moments.mean, moments.spread)
     telling = np.argsort(-np.abs(values), axis=1, kind="stable")[:, :TELLING]
-    return [
-        {
-            "color": int(colors[cluster]),
-            "size": int(sizes[cluster]),
-            "weight": float(moments.weights[cluster]),
-            "inertia_share": float(shares[cluster]),
-            "spread": float(spreads[cluster]),
-            "words": cluster_words(
-                [(names[column], float(values[cluster, column])) for column in telling[cluster]]
-            ),
-            # A single cluster is not separated from anything.
-            "silhouette": silhouettes[cluster] if nearest[cluster] >= 0 else None,
-            "nearest": int(nearest[cluster]) if nearest[cluster] >= 0 else None,
-            "gap": float(gaps[cluster]) if nearest[cluster] >= 0 else None,
-            "telling": [
-                {
-                    "name": names[column],
-                    "value": round(float(values[cluster, column]), 2),
-                    "center": float(f"{shown[cluster, column]:.5g}"),
-                }
-                for column in telling[cluster]
-                if abs(values[cluster, column]) >= 0.05
-            ],
-        }
-        for cluster in range(len(middles))
-    ]
+    # A single cluster is not separated from anything: its gap is infinite, which becomes None.
+    _, _, gaps, nearest = two_distances(centers, centers, np.arange(k))
+    summed, counted = (
+        np.bincount(found.clusters, found.weights * one, k)
+        for one in (found.silhouettes, np.isfinite(gaps)[found.clusters])
+    )
+    silhouettes = np.divide(summed, counted, out=np.full(k, np.nan), where=counted > 0.0)
+    parts = {
+        "color": cluster_colors(centers),
+        "size": cluster_plots.cluster_sizes(labels, k),
+        "weight": weights,
+        "inertia_share": moments.inertia / (moments.inertia.sum() or 1.0),
+        "spread": np.sqrt(moments.inertia / np.where(weights > 0.0, weights, 1.0)),
+        "words": [
+            cluster_words([(names[i], float(row[i])) for i in chosen])
+            for row, chosen in zip(values, telling, strict=True)
+        ],
+        "silhouette": silhouettes,
+        "nearest": [j if k > 1 else None for j in nearest],
+        "gap": gaps,
+        "telling": [
+            [
+                {"name": names[i], "value": round(row[i], 2), "center": short(center[i])}
+                for i in chosen
+                if abs(row[i]) >= 0.05
+            ]
+            for row, center, chosen in zip(values, shown, telling, strict=True)
+        ],
+    }
+    columns = as_json(parts, exact=True)
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def examples_part(
-    model: Any, samples: ReportSamples, found: Separation, columns: NDArray[np.intp]
+    samples: ReportSamples, found: Separation, k: int, columns: NDArray[np.intp]
 ) -> dict[str, Any]:
-    """Return typical and borderline samples of each cluster, with their most telling values."""
-    k = len(model.cluster_centers_)
+    """Return samples closest to the centre of each cluster, and as close to another centre."""
     each = min(EXAMPLES, MOST_EXAMPLES // (2 * k))
     rows = []
     for cluster in range(k):
-        for kind, choose in (("typical", typical), ("borderline", borderline)):
-            for rank, place in enumerate(choose(found, cluster, each)):
+        places = np.flatnonzero(found.clusters == cluster)
+        closest = places[np.argsort(found.near[places], kind="stable")]
+        unclear = places[np.argsort(found.silhouettes[places], kind="stable")]
+        unclear = unclear[found.silhouettes[unclear] < BORDERLINE]
+        for kind, chosen in (("typical", closest), ("borderline", unclear)):
+            for rank, place in enumerate(chosen[:each]):
                 row = int(found.rows[place])
-                values = samples.in_units(dense(samples.X[[row]])[0])[columns]
                 rows.append(
                     {
                         "cluster": cluster,
                         "kind": kind,
                         "rank": rank,
-                        "name": samples.name(row),
-                        "distance": float(f"{found.near[place]:.5g}"),
-                        "other": int(found.other[place]) if kind == "borderline" else None,
-                        "values": short(values),
+                        "name": samples.names[row] if samples.names else str(samples.first + row),
+                        "distance": short(found.near[place]),
+                        "other": found.other[place] if kind == "borderline" else None,
+                        "values": samples.in_units(dense(samples.X[[row]])[0])[columns],
                     }
                 )
     return {
         "label": samples.label,
         "columns": [samples.columns[column] for column in columns],
-        "units": [samples.units.get(samples.columns[column], "") for column in columns],
+        "units": [samples.units[column] for column in columns],
         "rows": rows,
     }
 
@@ -441,7 +361,7 @@ def affordable_runs(shape: tuple[int, int], n_clusters: int, most: int = MOST_RU
 
 
 def kmeans_runs(
-    X: Any, n_clusters: int, weights: FloatArray | None, inertia: float, n_runs: int
+    samples: ReportSamples, n_clusters: int, inertia: float, n_runs: int
 ) -> dict[str, Any] | None:
     """Run KMeans with its defaults from seeds 0, 1, 2, …; ``as_good`` counts those not worse."""
     if not n_runs:
@@ -450,13 +370,13 @@ def kmeans_runs(
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
 
-    found = []
+    found, weights = [], samples.weights if samples.is_weighted else None
     # One thread, so that the same seeds give the same inertias on every machine.
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         for seed in range(n_runs):
             rival = KMeans(n_clusters, n_init=1, random_state=seed)
-            found.append(float(rival.fit(X, sample_weight=weights).inertia_))
+            found.append(float(rival.fit(samples.X, sample_weight=weights).inertia_))
     return {
         "runs": n_runs,
         "mean": float(np.mean(found)),
@@ -466,8 +386,6 @@ def kmeans_runs(
     }
 
 
-FORMAT = "evomeans report"
-VERSION = 4
 AXES: tuple[Literal["offspring", "seconds"], ...] = ("offspring", "seconds")
 POINTS = 5000
 SOLUTIONS = 1500
@@ -481,17 +399,13 @@ def fit_parts(model: Any, samples: ReportSamples, most_runs: int) -> dict[str, A
     labels = None
     if len(model.labels_) <= LABELS:
         names = {"label": samples.label, "names": samples.names, "first": samples.first}
-        labels = {**names, "clusters": model.labels_.tolist()}
+        labels = {**names, "clusters": model.labels_}
     history = getattr(model, "history_", None)
     # Some methods have none, or one of their own.
     history = history if isinstance(history, History) else History()
     return {
-        "format": FORMAT,
-        "version": VERSION,
         "run": _run(model, samples, moments, history, most_runs),
-        "convergence": {
-            x: as_json(convergence_data(history, x, limit=SOLUTIONS), shortened=True) for x in AXES
-        },
+        "convergence": {x: convergence_data(history, x, limit=SOLUTIONS) for x in AXES},
         **model_parts(model, samples, moments, POINTS),
         "labels": labels,
     }
@@ -504,40 +418,36 @@ def _run(
     reached = history.when_best_was_found() if history else None
     founders = [record.best for record in history if record.founder and record.population == 1]
     total = float(moments.weights.sum() * np.square(moments.spread).sum())
-    shape, k, inertia = samples.X.shape, len(model.cluster_centers_), float(model.inertia_)
+    (n, d), k, inertia = samples.X.shape, len(model.cluster_centers_), float(model.inertia_)
     # Other models than plain k-means have another objective.
     is_plain = bool(getattr(model, "_is_plain_kmeans", True))
-    n_runs = affordable_runs(shape, k, most_runs) if is_plain else 0
-    weights = samples.weights if samples.is_weighted else None
+    n_runs = affordable_runs((n, d), k, most_runs) if is_plain else 0
     certificate = getattr(model, "certificate_", None)
     return {
         "model": type(model).__name__,
         "is_plain": is_plain,
-        "n_samples": int(shape[0]),
-        "n_features": int(shape[1]),
+        "n_samples": n,
+        "n_features": d,
         "n_clusters": k,
-        "n_outliers": int(np.count_nonzero(model.labels_ < 0)),
-        "n_offspring": int(getattr(model, "n_iter_", 0)),
-        "seconds": float(history[-1].seconds) if len(history) else 0.0,
+        "n_outliers": np.count_nonzero(model.labels_ < 0),
+        "n_offspring": getattr(model, "n_iter_", 0),
+        "seconds": history[-1].seconds if history else 0.0,
         "inertia": inertia,
-        "first_inertia": float(history[0].inertia) if len(history) else None,
-        "founders_inertia": float(founders[-1]) if founders else None,
+        "first_inertia": history[0].inertia if history else None,
+        "founders_inertia": founders[-1] if founders else None,
         "n_founders": len(founders),
         "explained": max(0.0, 1.0 - inertia / total) if total > 0 else None,
-        "last_improvement": int(reached.number) if reached else 0,
-        "last_improvement_seconds": float(reached.seconds) if reached else 0.0,
+        "last_improvement": reached.number if reached else 0,
+        "last_improvement_seconds": reached.seconds if reached else 0.0,
         "stop_reason": str(getattr(model, "stop_reason_", "")),
-        "n_rediscoveries": int(getattr(model, "n_rediscoveries_", 0)),
-        # Not known, and so not finite, is None.
-        "certainty": as_json(getattr(model, "certainty_", None)),
-        "levels": [int(rows) for rows in getattr(model, "levels_", ())],
+        "n_rediscoveries": getattr(model, "n_rediscoveries_", 0),
+        "certainty": getattr(model, "certainty_", None),
+        "levels": list(getattr(model, "levels_", ())),
         "certificate": None if certificate is None else str(certificate),
-        "kmeans": kmeans_runs(samples.X, k, weights, inertia, n_runs),
+        "kmeans": kmeans_runs(samples, k, inertia, n_runs),
     }
 
 
-PATH_FORMAT = "evomeans path report"
-PATH_VERSION = 3
 # All k have a map of their own.
 PATH_POINTS = 1500
 # A clustergram of more flows than this is too large for a page, and shows nothing.
@@ -546,35 +456,29 @@ MOST_FLOWS = 40_000
 
 def path_parts(path: Any, samples: ReportSamples) -> dict[str, Any]:
     """Gather what the report of a path shows."""
-    check_path(path)
+    path_plots.check_path(path)
     # A criterion by its name, or the name of the user's function.
     select = getattr(path.select, "name", getattr(path.select, "__name__", path.select))
-    flows, titles = clustergram_data(path, samples.X), criteria_titles(path)
-    n_flows = sum(one.size for one in flows.flows)
+    flows, titles = path_plots.clustergram_data(path, samples.X), path_plots.criteria_titles(path)
+    is_small = sum(one.size for one in flows.flows) < MOST_FLOWS
+    models = {}
+    for k in path.k_values_:
+        model = path.at(int(k))
+        parts = model_parts(model, samples, samples.moments(model), PATH_POINTS)
+        # One for each k would make a large page.
+        del parts["examples"]
+        figures = ("inertia", "n_rediscoveries", "certainty")
+        models[k] = {name: getattr(model, f"{name}_") for name in figures} | parts
     return {
-        "format": PATH_FORMAT,
-        "version": PATH_VERSION,
-        "n_samples": int(samples.X.shape[0]),
-        "n_features": int(samples.X.shape[1]),
+        "n_samples": samples.X.shape[0],
+        "n_features": samples.X.shape[1],
         "stop_reason": str(path.stop_reason_),
         "select": as_text(titles.get(select, select)),
-        "trust": trust_text(path._suggested, int(path.k_values_[-1]), titles),
-        "shown_k": path.best_k_ or int(path.k_values_[0]),
-        "curves": as_json(path_curves(path)),
-        "clustergram": as_json(flows, shortened=True) if n_flows < MOST_FLOWS else None,
-        "models": {str(k): _model(path.at(int(k)), samples) for k in path.k_values_},
-    }
-
-
-def _model(model: Any, samples: ReportSamples) -> dict[str, Any]:
-    parts = model_parts(model, samples, samples.moments(model), PATH_POINTS)
-    # One for each k would make a large page.
-    del parts["examples"]
-    return {
-        "inertia": float(model.inertia_),
-        "n_rediscoveries": int(model.n_rediscoveries_),
-        "certainty": as_json(model.certainty_),
-        **parts,
+        "trust": path_plots.trust_text(path._suggested, int(path.k_values_[-1]), titles),
+        "shown_k": path.best_k_ or path.k_values_[0],
+        "curves": as_json(path_plots.path_curves(path), exact=True),
+        "clustergram": flows if is_small else None,
+        "models": models,
     }
 
 
@@ -632,36 +536,39 @@ def report_data(
     dict
         Plain JSON of a few hundred kilobytes at most, for :func:`~evomeans.report.render_report`.
     """
-    check_fitted(model)
+    cluster_plots.check_fitted(model)
     if not getattr(model, "_is_euclidean", True):
         raise TypeError(
             f"A report shows distances to centres in the units of the samples, which "
             f"{type(model).__name__} does not have."
         )
     said = feature_names, units, sample_names, sample_label
-    samples = samples_of(model, X, sample_weight, standardization, *said)
-    is_path = hasattr(model, "k_values_")
-    parts = path_parts(model, samples) if is_path else fit_parts(model, samples, kmeans_runs)
+    samples = ReportSamples(model, X, sample_weight, standardization, *said)
+    kind = PATH if hasattr(model, "k_values_") else FIT
+    parts = path_parts(model, samples) if kind == PATH else fit_parts(model, samples, kmeans_runs)
     settings = parameters_of(model) if settings is None else settings
-    return {
+    data = {
+        "format": kind,
+        "version": VERSIONS[kind],
         "evomeans": __version__,
         "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "title": as_text(type(model).__name__ if title is None else title),
         "command": as_text(command),
         "python": as_text(python_snippet(model, samples)),
-        "standardized": standardization is not None,
+        "standardized": samples.is_scaled,
         "settings": {as_text(name): as_plain(value) for name, value in settings.items()},
         "notes": [as_text(note) for note in notes],
         **parts,
     }
+    plain: dict[str, Any] = as_json(data)
+    return plain
 
 
 def python_snippet(model: Any, samples: ReportSamples) -> str:
     """Write the code that repeats a fit; what cannot be written down becomes ``...``."""
     from sklearn import config_context
 
-    weighted, scaled = samples.is_weighted, samples.standardization is not None
-    n, d = samples.X.shape
+    weighted, scaled, (n, d) = samples.is_weighted, samples.is_scaled, samples.X.shape
     given = parameters_of(model).items()
     bare = type(model)(**{name: value if _is_literal(value) else ... for name, value in given})
     with config_context(print_changed_only=True):

@@ -19,45 +19,11 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from evomeans import wording
 from evomeans.files import write_atomically
+from evomeans.plotting import cluster_plots, path_plots, search_plots
 from evomeans.plotting.axes import DIFFERENCES, FAINT, INK, MUTED, OKABE_ITO, PAPER, calm, diverging
-from evomeans.plotting.cluster_plots import (
-    CLUSTER_ID,
-    Profiles,
-    Projection,
-    draw_clusters,
-    draw_profiles,
-    draw_sizes,
-    profiles_size,
-)
-from evomeans.plotting.path_plots import (
-    Clustergram,
-    PathCurves,
-    draw_clustergram,
-    draw_path,
-    grid_rows,
-)
-from evomeans.plotting.search_plots import Convergence, draw_convergence
-from evomeans.report.data import (
-    FORMAT,
-    PATH_FORMAT,
-    PATH_VERSION,
-    VERSION,
-    from_json,
-    report_data,
-)
-from evomeans.wording import (
-    advice_text,
-    certain_percent,
-    counted,
-    duration_text,
-    how_to_install,
-    levels_text,
-    number_text,
-    percent_text,
-    probability_text,
-    stop_text,
-)
+from evomeans.report.data import FIT, PATH, VERSIONS, from_json, report_data
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -115,6 +81,14 @@ def own_style() -> Iterator[None]:
 
     with matplotlib.rc_context(), warnings.catch_warnings():
         matplotlib.rcdefaults()
+        matplotlib.rcParams.update(
+            {
+                "figure.constrained_layout.use": True,
+                "figure.facecolor": "none",
+                "axes.facecolor": "none",
+                "svg.fonttype": "none",
+            }
+        )
         # The browser has fonts for letters that those of matplotlib lack.
         warnings.filterwarnings("ignore", "Glyph .* missing from")
         yield
@@ -123,54 +97,48 @@ def own_style() -> Iterator[None]:
 def report_figures(data: Mapping[str, Any]) -> dict[str, str]:
     """Draw the plots of a fit as ``svg`` elements; no convergence if all solutions are equal."""
     figures = {}
-    with own_style():
-        for x, given in data["convergence"].items():
-            course = from_json(Convergence, given)
-            if course.gap.any():
-                label = f"Best inertia so far by {x}, in {course.unit}"
-                figures[x] = as_svg(draw_convergence(new_axes(WIDE), course, x), label)
-        return figures | cluster_figures(data)
+    for x, given in data["convergence"].items():
+        course = from_json(search_plots.Convergence, given)
+        if course.gap.any():
+            ax = search_plots.draw_convergence(new_axes(WIDE), course, x)
+            figures[x] = as_svg(ax, f"Best inertia so far by {x}, in {course.unit}")
+    return figures | cluster_figures(data)
 
 
 def path_figures(data: Mapping[str, Any]) -> dict[str, Any]:
     """Draw the curves, the clustergram, and for every k its map, sizes and centres."""
     from matplotlib.figure import Figure
 
-    curves = from_json(PathCurves, data["curves"])
-    with own_style():
-        size = PAGE_WIDE[0], GRID_ROW * grid_rows(curves)
-        grid = draw_path(Figure(size, facecolor="none", layout="constrained"), curves)
-        for ax in grid.axes:
-            ax.set_facecolor("none")
-        label = "Inertia and criteria over the number of clusters"
-        figures: dict[str, Any] = {"curves": as_svg(grid.axes[0], label)}
-        if data["clustergram"] is not None:
-            flows = from_json(Clustergram, data["clustergram"])
-            ax = draw_clustergram(new_axes(PAGE_WIDE), flows, curves.best_k)
-            figures["clustergram"] = as_svg(ax, "How clusters divide as their number grows")
-        figures["models"] = {
-            k: cluster_figures(model, f", k = {k}") for k, model in data["models"].items()
-        }
-        return figures
+    curves = from_json(path_plots.PathCurves, data["curves"])
+    size = PAGE_WIDE[0], GRID_ROW * path_plots.grid_rows(curves)
+    grid = path_plots.draw_path(Figure(size), curves)
+    label = "Inertia and criteria over the number of clusters"
+    figures: dict[str, Any] = {"curves": as_svg(grid.axes[0], label)}
+    if data["clustergram"] is not None:
+        flows = from_json(path_plots.Clustergram, data["clustergram"])
+        ax = path_plots.draw_clustergram(new_axes(PAGE_WIDE), flows, curves.best_k)
+        figures["clustergram"] = as_svg(ax, "How clusters divide as their number grows")
+    models = data["models"].items()
+    return figures | {"models": {k: cluster_figures(one, f", k = {k}") for k, one in models}}
 
 
 def cluster_figures(data: Mapping[str, Any], which: str = "") -> dict[str, str]:
     """Draw the clusters; ``which`` tells figures of several models apart."""
-    plane = from_json(Projection, data["projection"])
-    centers = from_json(Profiles, data["profiles"])
+    plane = from_json(cluster_plots.Projection, data["projection"])
+    centers = from_json(cluster_plots.Profiles, data["profiles"])
     colors = np.array([each["color"] for each in data["clusters"]], np.intp)
     x_name, y_name = plane.axis_names
     return {
         "plane": as_svg(
-            draw_clusters(new_axes(SQUARE), plane, colors),
+            cluster_plots.draw_clusters(new_axes(SQUARE), plane, colors),
             f"Samples by cluster{which}, on {x_name} and {y_name}",
         ),
         "sizes": as_svg(
-            draw_sizes(new_axes(SQUARE), plane.sizes, colors),
+            cluster_plots.draw_sizes(new_axes(SQUARE), plane.sizes, colors),
             f"Number of samples by cluster{which}",
         ),
         "profiles": as_svg(
-            draw_profiles(new_axes(profiles_size(centers)), centers),
+            cluster_plots.draw_profiles(new_axes(cluster_plots.profiles_size(centers)), centers),
             f"Difference of each centre from the mean{which}: a row for each cluster",
             own_width=True,
         ),
@@ -178,16 +146,16 @@ def cluster_figures(data: Mapping[str, Any], which: str = "") -> dict[str, str]:
 
 
 def new_axes(size: tuple[float, float]) -> Axes:
-    """Return axes in a figure of their own, without a background."""
+    """Return axes in a figure of their own."""
     from matplotlib.figure import Figure
 
-    figure = Figure(size, facecolor="none", layout="constrained")
-    return calm(figure.subplots(subplot_kw={"facecolor": "none"}))
+    return calm(Figure(size).subplots())
 
 
 def as_svg(ax: Axes, label: str, own_width: bool = False) -> str:
     """Write a figure as an element of the page, as wide as its place unless it has a width."""
-    import matplotlib
+    from markupsafe import Markup
+    from matplotlib import rcParams
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     figure = ax.get_figure(root=True)
@@ -196,9 +164,9 @@ def as_svg(ax: Axes, label: str, own_width: bool = False) -> str:
         artist.set_rasterized(False)
     file = BytesIO()
     # The salt makes ids the same every time, and different in every figure.
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": label}):
-        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        FigureCanvasSVG(figure).print_svg(file, metadata=nothing)  # type: ignore[no-untyped-call]
+    rcParams["svg.hashsalt"] = label
+    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    FigureCanvasSVG(figure).print_svg(file, metadata=nothing)  # type: ignore[no-untyped-call]
     root = ElementTree.fromstring(file.getvalue())
     root.remove(root[0])  # its style sheet
     for element in root.iter():
@@ -212,7 +180,7 @@ def as_svg(ax: Axes, label: str, own_width: bool = False) -> str:
     root.set("stroke-linejoin", "round")
     if own_width:
         root.set("width", f"{100 * figure.get_figwidth():.0f}")
-    return ElementTree.tostring(root, encoding="unicode")
+    return Markup(ElementTree.tostring(root, encoding="unicode"))
 
 
 def _adapt(element: ElementTree.Element) -> None:
@@ -221,17 +189,14 @@ def _adapt(element: ElementTree.Element) -> None:
     given, element.attrib = element.attrib, {}
     for name, value in given.items():
         if name == "style":
-            element.attrib |= _attributes(value)
+            styles = dict(part.split(": ", 1) for part in value.split("; "))
+            styles.pop("font-family", None)  # the page has its own
+            element.attrib |= {key: VARIABLES.get(one, one) for key, one in styles.items()}
         elif element.tag != "g" or name != "id":
             element.set(name.rpartition("}")[2], LONG_NUMBER.sub(_shortened, value))
-        elif value.startswith(CLUSTER_ID):
-            element.attrib |= {"class": "c", "data-cluster": value.removeprefix(CLUSTER_ID)}
-
-
-def _attributes(style: str) -> dict[str, str]:
-    styles = dict(part.split(": ", 1) for part in style.split("; "))
-    styles.pop("font-family", None)  # the page has its own
-    return {name: VARIABLES.get(value, value) for name, value in styles.items()}
+        elif value.startswith(cluster_plots.CLUSTER_ID):
+            cluster = value.removeprefix(cluster_plots.CLUSTER_ID)
+            element.attrib |= {"class": "c", "data-cluster": cluster}
 
 
 def _shortened(number: re.Match[str]) -> str:
@@ -272,59 +237,57 @@ def render_report(data: Mapping[str, Any]) -> str:
     str
         To be written as UTF-8.
     """
-    versions = {FORMAT: VERSION, PATH_FORMAT: PATH_VERSION}
     kind = data.get("format") if isinstance(data, Mapping) else None
-    if kind not in versions:
-        raise ValueError(f'This is not the data of a report: "format" should be {FORMAT!r}.')
-    if data.get("version") != versions[kind]:
+    if kind not in VERSIONS:
+        raise ValueError(f'This is not the data of a report: "format" should be {FIT!r}.')
+    if data.get("version") != VERSIONS[kind]:
         raise ValueError(
             f"This report data has version {data.get('version')!r}; this evomeans reads version "
-            f"{versions[kind]}. Run the fit again, or use the evomeans that wrote the data."
+            f"{VERSIONS[kind]}. Run the fit again, or use the evomeans that wrote the data."
         )
-    is_path = kind == PATH_FORMAT
-    jinja2 = check_packages()
-    broken = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+    check_packages()
+    from jinja2 import TemplateError
+
+    broken = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, TemplateError)
     try:
+        with own_style():
+            is_path = kind == PATH
+            figures = path_figures(data) if is_path else report_figures(data)
         if is_path:
-            return _rendered(jinja2, "path", data, path_figures(data))
-        return _page(data, jinja2)
-    except (*broken, jinja2.TemplateError) as error:
+            return _rendered("path", data, kind="path report", figures=figures)
+        return _rendered("page", data, kind="report", figures=figures, **fit_texts(data))
+    except broken as error:
         raise ValueError(
             f"No report can be made from this data: {type(error).__name__}: {error}."
         ) from error
 
 
-def check_packages() -> Any:
-    """Return jinja2, or say what is not installed."""
+def check_packages() -> None:
+    """Say what is not installed."""
     try:
-        import jinja2
+        import jinja2  # noqa: F401
         import matplotlib  # noqa: F401
     except ImportError as error:
-        raise ImportError(
-            f"Reports need {error.name}, which is not installed: {how_to_install('report')}."
-        ) from error
-    return jinja2
+        how = wording.how_to_install("report")
+        raise ImportError(f"Reports need {error.name}, which is not installed: {how}.") from error
 
 
-def _page(data: Mapping[str, Any], jinja2: Any) -> str:
+def fit_texts(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the page of a fit says beyond its data."""
     run = data["run"]
     since_improvement = run["n_offspring"] - run["last_improvement"]
     ended = (run["stop_reason"], run["n_offspring"], since_improvement, run["n_rediscoveries"])
     certainty = run.get("certainty")
-    sure = "" if certainty is None else probability_text(certainty)
-    stop = " ".join(filter(None, [stop_text(*ended), sure, levels_text(run["levels"])]))
-    stop = stop.replace(" %", "\N{NO-BREAK SPACE}%")
-    return _rendered(
-        jinja2,
-        "page",
-        data,
-        report_figures(data),
-        run=run,
-        stop=stop if ended[0] else "",
-        advice=advice_text(*ended),
-        csv=labels_csv(data["labels"]),
-        run_id=run_id(data),
-    )
+    sure = None if certainty is None else wording.probability_text(certainty)
+    parts = wording.stop_text(*ended), sure, wording.levels_text(run["levels"])
+    stop = " ".join(filter(None, parts)).replace(" %", "\N{NO-BREAK SPACE}%")
+    return {
+        "run": run,
+        "stop": stop if run["stop_reason"] else "",
+        "advice": wording.advice_text(*ended),
+        "csv": labels_csv(data["labels"]),
+        "run_id": run_id(data),
+    }
 
 
 def run_id(data: Mapping[str, Any]) -> str:
@@ -347,50 +310,38 @@ def labels_csv(labels: Mapping[str, Any] | None) -> str | None:
     return text.getvalue()
 
 
-def _rendered(
-    jinja2: Any, name: str, data: Mapping[str, Any], figures: Mapping[str, Any], **more: Any
-) -> str:
-    """Render a template with its script and with figures, which are safe as they are."""
-    markup = jinja2.utils.markupsafe.Markup
+def _rendered(name: str, data: Mapping[str, Any], **more: Any) -> str:
+    """Render a template with its script; figures are safe as they are."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+    from markupsafe import Markup
+
     style = theme_css() + "\n" + _part("page.css")
     script = _part("common.js") + _part(f"{name}.js")
-    environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_part),
+    environment = Environment(
+        loader=FunctionLoader(_part),
         autoescape=True,
-        undefined=jinja2.StrictUndefined,
+        undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters.update(
-        number=_unbroken(number_text),
-        percent=_unbroken(percent_text),
-        duration=_unbroken(duration_text),
+        number=_unbroken(wording.number_text),
+        percent=_unbroken(wording.percent_text),
+        duration=_unbroken(wording.duration_text),
         plain=_plain_text,
         above=_unbroken(above_text),
     )
-
-    def safe(figure: Any) -> Any:
-        if isinstance(figure, Mapping):
-            return {key: safe(value) for key, value in figure.items()}
-        return markup(figure)
-
-    page: str = (
-        environment.get_template(f"{name}.html.j2")
-        .render(
-            data=data,
-            kind="report" if name == "page" else "path report",
-            style=markup(style),
-            script=markup(script),
-            policy=_policy(style, script),
-            figures=safe(figures),
-            counted=counted,
-            certain_percent=certain_percent,
-            **more,
-        )
-        .lstrip()
+    page = environment.get_template(f"{name}.html.j2").render(
+        data=data,
+        style=Markup(style),
+        script=Markup(script),
+        policy=_policy(style, script),
+        counted=wording.counted,
+        certain_percent=wording.certain_percent,
+        **more,
     )
     page.encode()  # raises on lone surrogates, which no file can hold
-    return page
+    return page.lstrip()
 
 
 def above_text(inertia: float, best: float) -> str:
@@ -398,7 +349,7 @@ def above_text(inertia: float, best: float) -> str:
     gap = inertia / best - 1.0 if best > 0 else 0.0
     if gap < 1e-8:
         return "the same" if best > 0 or inertia == best else ""
-    return f"{percent_text(gap)} above"
+    return f"{wording.percent_text(gap)} above"
 
 
 def _part(name: str) -> str:

@@ -31,9 +31,8 @@ def data(_data):
 @pytest.fixture(scope="session")
 def hostile_data(model):
     """Every text in it wants to be more than a text."""
-    settings = {name: name for name in HOSTILE}
-    title = "</title>" + HOSTILE[0]
-    return data_of(model, samples(), HOSTILE, title, settings=settings, command=HOSTILE[1])
+    more = {"settings": {name: name for name in HOSTILE}, "command": HOSTILE[1]}
+    return data_of(model, samples(), HOSTILE, "</title>" + HOSTILE[0], **more)
 
 
 @pytest.fixture(scope="session")
