@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from proof_problems import clusterings, problems
 
+from evomeans.exact.cases import Threads
 from evomeans.exact.cuts import (
     MOST_MEMBERS,
     Cuts,
@@ -21,7 +22,6 @@ from evomeans.exact.cuts import (
     violated_cuts,
 )
 from evomeans.exact.points import WeightedPoints
-from evomeans.exact.projection import Tools
 from evomeans.exact.relaxation import Multipliers, Subproblem, pairs_to_fix, proven_bound
 
 
@@ -117,7 +117,7 @@ def violated_matrix(seed: int) -> np.ndarray:
 def test_found_cuts_are_violated_as_much_as_they_claim() -> None:
     """The finder returns real cuts, each violated by more than the threshold."""
     n, Z = 20, violated_matrix(1)
-    cuts = violated_cuts(Z, 1e-3, Tools())
+    cuts = violated_cuts(Z, 1e-3)
     assert len(cuts) > 100
     assert are_valid(cuts, n)
     assert {int(np.sum(row >= 0)) for row in cuts} >= {2, 3, 5}
@@ -170,9 +170,9 @@ def violation(Z: np.ndarray, i: int, members: np.ndarray) -> float:
 def test_threads_find_the_same_cuts(count: int) -> None:
     """Also with more threads than groups."""
     Z = violated_matrix(2)
-    alone = violated_cuts(Z, 1e-3, Tools())
-    with Tools.with_threads(count) as tools:
-        assert np.array_equal(violated_cuts(Z, 1e-3, tools), alone)
+    alone = violated_cuts(Z, 1e-3)
+    with Threads.started(count) as threads:
+        assert np.array_equal(violated_cuts(Z, 1e-3, threads), alone)
 
 
 @pytest.mark.parametrize(

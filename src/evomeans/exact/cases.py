@@ -17,13 +17,14 @@ import heapq
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints, outward
-from evomeans.exact.projection import Tools
 from evomeans.exact.proofs import InvalidProofError, Proof
 from evomeans.typing import Integers
 
@@ -149,6 +150,9 @@ Progress = Callable[[float, float, int], object]
 """Called with the lower bound and the upper bound in units of the data, and the nodes so far."""
 
 
+Result = TypeVar("Result")
+
+
 def untold(*_: object) -> None:
     """Report nothing."""
 
@@ -184,6 +188,38 @@ class Limits:
     def expired(self) -> bool:
         """Whether to end with the best bound so far."""
         return self.interrupted() or self.seconds_left <= 0
+
+
+@dataclass(frozen=True)
+class Threads:
+    """Threads that call functions side by side; a single one is that of the caller.
+
+    Their number does not change the result: kernels and linear algebra run side by side, because
+    they do not hold the interpreter lock. Functions that run in a thread must not use the threads.
+    """
+
+    count: int = 1
+    pool: Executor | None = None
+
+    @classmethod
+    @contextmanager
+    def started(cls, count: int) -> Iterator[Threads]:
+        """Have threads until the end of the context."""
+        if count == 1:
+            yield ALONE
+            return
+        with ThreadPoolExecutor(count, "evomeans proof") as pool:
+            yield cls(count, pool)
+
+    def map(
+        self, function: Callable[..., Result], calls: Iterable[tuple[Any, ...]]
+    ) -> list[Result]:
+        """Call a function with each of the arguments; return the results in order."""
+        run = map if self.pool is None else self.pool.map
+        return list(run(lambda arguments: function(*arguments), calls))
+
+
+ALONE = Threads()
 
 
 @dataclass
@@ -228,7 +264,7 @@ class CaseTree(ABC):
     limits: Limits
     improving: bool = True
     max_nodes: int = 10**9
-    tools: Tools = field(default_factory=Tools)
+    threads: Threads = ALONE
     n_nodes: int = field(default=0, init=False)
     _better: Integers | None = field(default=None, init=False)
 
@@ -293,7 +329,7 @@ class CaseTree(ABC):
         for node, pair in zip(nodes, pairs, strict=True):
             node.pair = pair
             calls += [(*half, node.bound) for half in self._halves(node, pair)]
-        children = self.tools.map(self._worked, calls)
+        children = self.threads.map(self._worked, calls)
         self._count(children)
         for node, apart, together in zip(nodes, children[::2], children[1::2], strict=True):
             node.children = apart, together

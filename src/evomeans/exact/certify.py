@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from evomeans.compiled.ready import Call, ready
-from evomeans.exact.cases import Limits
+from evomeans.exact.admm import capped_simplex, finish, point_to_project, relax, shift
+from evomeans.exact.cases import ALONE, Limits, Threads
 from evomeans.exact.cuts import MOST_MEMBERS, add_cuts, find_cuts, grow_stars, no_cuts, sweep_cuts
 from evomeans.exact.line_program import prefix_sums, row_minima
 from evomeans.exact.parts import MOST_POINTS, by_parts, exchange
@@ -17,15 +17,6 @@ from evomeans.exact.plane_case import PricedGroups, descend, join
 from evomeans.exact.plane_master import normal_matrix
 from evomeans.exact.plane_proof import PlaneTree
 from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints
-from evomeans.exact.projection import (
-    Projector,
-    Tools,
-    capped_simplex,
-    finish,
-    point_to_project,
-    relax,
-    shift,
-)
 from evomeans.exact.proofs import (
     DirectProof,
     Finding,
@@ -36,26 +27,22 @@ from evomeans.exact.proofs import (
 )
 from evomeans.exact.relaxation import fix_pairs
 from evomeans.exact.tree import RelaxationTree
-from evomeans.typing import FloatArray, Integers
+from evomeans.typing import Integers
 
-MOST_POINTS_ON_GPU = 3000
-"""Like `MOST_POINTS`, for eigenvectors on a GPU."""
 MOST_IN_PLANE = 2000
 """Distinct points up to which columns are generated; a step of the program grows with n³."""
 SEPARATED = "the clusters are well separated"
 TOO_WIDE = "the samples or weights span too many orders of magnitude for a proof in float64"
 
 
-def choose_method(
-    points: WeightedPoints, k: int, most_points: int = MOST_POINTS
-) -> tuple[Method, str]:
+def choose_method(points: WeightedPoints, k: int) -> tuple[Method, str]:
     """Return what suits a problem that `separation` does not close, and why."""
     n, d = points.values.shape
     if is_direct(points, k):
         return Method.DIRECT, "the problem can be solved exactly without a search"
     if d == 2 and n <= MOST_IN_PLANE:
         return Method.PLANE, f"the {n} distinct samples lie in a plane"
-    if n <= most_points:
+    if n <= MOST_POINTS:
         return Method.RELAXATION, f"there are only {n} distinct samples"
     return Method.PARTS, f"{n} distinct samples are too many for one relaxation"
 
@@ -68,8 +55,6 @@ def attempt(
     *,
     method: Method | None = None,
     n_jobs: int = 1,
-    projector: Callable[[FloatArray, int], Projector] = Projector,
-    most_points: int = MOST_POINTS,
     part_size: int | None = None,
 ) -> Finding:
     """Prove as much as possible about the clusterings of some points, of which one is known.
@@ -77,7 +62,7 @@ def attempt(
     A relaxation has ``n_jobs`` threads. The other options are those of `evomeans.certify`, and k
     may exceed the number of points.
     """
-    wanted, reason = choose_method(points, k, most_points)
+    wanted, reason = choose_method(points, k)
     if method is not None:
         wanted, reason = method, "asked for"
     if wanted is Method.DIRECT and not is_direct(points, k):
@@ -106,8 +91,8 @@ def attempt(
     if wanted is Method.PARTS:
         found = by_parts(points, k, labels, limits, n_jobs, part_size)
     else:
-        with Tools.with_threads(n_jobs, projector) as tools:
-            found = by_cases(wanted, points, k, labels, limits, tools)
+        with Threads.started(n_jobs) as threads:
+            found = by_cases(wanted, points, k, labels, limits, threads)
     is_best = method is not None or found.lower >= separated.lower
     return replace(found, reason=reason) if is_best else replace(separated, reason=SEPARATED)
 
@@ -118,14 +103,14 @@ def by_cases(
     k: int,
     labels: Integers,
     limits: Limits,
-    tools: Tools | None = None,
+    threads: Threads = ALONE,
 ) -> Finding:
     """Raise the bound of a search tree until it meets the known inertia or time is up."""
     cutoff = points.inertia(labels)
     tree: PlaneTree | RelaxationTree
     if method is Method.RELAXATION:
         known = labels if len(np.unique(labels)) == k else None
-        tree = RelaxationTree(points, k, cutoff, known, limits, tools=tools or Tools())
+        tree = RelaxationTree(points, k, cutoff, known, limits, threads=threads)
     elif points.values.shape[1] == 2:
         tree = PlaneTree(points, k, cutoff, labels, limits)
     else:

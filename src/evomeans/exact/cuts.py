@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.compiled.jit import FINITE, REORDER, jit
-from evomeans.exact.projection import Tools
+from evomeans.exact.cases import ALONE, Threads
 from evomeans.typing import FloatArray
 
 Cuts = NDArray[np.int32]
@@ -395,19 +395,19 @@ def sort_members(row: Any, size: int) -> None:
         row[b] = value
 
 
-def violated_cuts(Z: FloatArray, least: float, tools: Tools) -> Cuts:
+def violated_cuts(Z: FloatArray, least: float, threads: Threads = ALONE) -> Cuts:
     """Return cuts that Z violates by more than ``least``, the same for any number of threads.
 
     Each thread looks at some of the groups. A thorough search takes five times as long as the quick
     one, and is done where that finds little.
     """
     Z = np.ascontiguousarray(Z)
-    ends = np.linspace(0, len(Z), tools.n_threads + 1).astype(int).tolist()
+    ends = np.linspace(0, len(Z), threads.count + 1).astype(int).tolist()
     calls = [(Z, least, *pair) for pair in itertools.pairwise(ends) if pair[0] < pair[1]]
-    found = np.concatenate(tools.map(quick_cuts, calls))
+    found = np.concatenate(threads.map(quick_cuts, calls))
     if len(found) > FEW_CUTS * len(Z):
         return found
-    return np.concatenate([found, *tools.map(thorough_cuts, calls)])
+    return np.concatenate([found, *threads.map(thorough_cuts, calls)])
 
 
 def quick_cuts(Z: FloatArray, least: float, start: int, stop: int) -> Cuts:

@@ -69,7 +69,6 @@ import numpy as np
 from evomeans.compiled.jit import jit
 from evomeans.exact.cuts import Cuts, add_cuts, are_valid, no_cuts
 from evomeans.exact.points import UNIT, WeightedPoints
-from evomeans.exact.projection import Projector
 from evomeans.typing import Flags, FloatArray, Integers
 
 MARGIN = 1e-9
@@ -262,13 +261,6 @@ def _eigenvalue_bound(problem: Subproblem, M: FloatArray) -> tuple[float, float]
     lowest = np.sort(values)[:rank]
     allowance += rank * residual + tilt * float(np.abs(lowest).sum()) + n * UNIT * reach
     return middle + float(lowest.sum()), allowance
-
-
-def quick_bound(problem: Subproblem, M: FloatArray, projector: Projector) -> float:
-    """Return the bound without its allowance for rounding: to compare multipliers, not to prove."""
-    A, middle, _ = shifted_matrix(problem, M)
-    rank = problem.k - 1
-    return middle if rank == 0 else middle + projector.lowest_sum(A, rank)
 
 
 def pairs_to_fix(problem: Subproblem, multipliers: Multipliers, bound: float) -> Flags:

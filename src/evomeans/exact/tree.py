@@ -15,6 +15,7 @@ import numpy as np
 
 from evomeans.exact.admm import Iterate, MultiplierSearch
 from evomeans.exact.cases import (
+    ALONE,
     CasesProof,
     CaseTree,
     Node,
@@ -25,7 +26,6 @@ from evomeans.exact.cases import (
 )
 from evomeans.exact.cuts import are_valid
 from evomeans.exact.points import WeightedPoints, column_sums, kmeans
-from evomeans.exact.projection import Tools
 from evomeans.exact.proofs import InvalidProofError, Method
 from evomeans.exact.relaxation import Multipliers, Subproblem, pairs_to_fix, proven_bound
 from evomeans.typing import FloatArray, Integers
@@ -121,8 +121,7 @@ class RelaxationTree(CaseTree):
         if not is_root and self.limits.expired():
             return node  # what was proven for the case that it comes from holds for it, too
         # Cases run in the threads, so that each has only one for itself.
-        tools = self.tools if is_root else Tools(self.tools.projector)
-        search = MultiplierSearch(case, start, tools)
+        search = MultiplierSearch(case, start, self.threads if is_root else ALONE)
         search.run(
             self.limits,
             ROOT_PATIENCE if is_root else CHILD_PATIENCE,
