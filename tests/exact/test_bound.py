@@ -16,9 +16,10 @@ from evomeans.exact.cuts import (
     Cuts,
     add_cuts,
     are_valid,
+    find_cuts,
+    grow_stars,
     no_cuts,
-    quick_cuts,
-    thorough_cuts,
+    searched,
     violated_cuts,
 )
 from evomeans.exact.points import WeightedPoints
@@ -135,8 +136,8 @@ def test_thorough_search_finds_what_the_quick_one_misses() -> None:
     Z[i, members], Z[i, decoys] = 0.6, 0.5
     Z = np.maximum(Z, Z.T)
     np.fill_diagonal(Z, 1.0)
-    assert len(quick_cuts(Z, 1e-3, i, 7)) == 0
-    assert thorough_cuts(Z, 1e-3, i, 7).tolist() == [[i, *members, -1, -1, -1]]
+    assert len(searched(find_cuts, Z, 1e-3, i, 7)) == 0
+    assert searched(grow_stars, Z, 1e-3, i, 7).tolist() == [[i, *members, -1, -1, -1]]
     assert violation(Z, i, members) == pytest.approx(0.2)
 
 
@@ -150,7 +151,7 @@ def test_thorough_search_misses_no_cut_of_three_members() -> None:
         Z += Z.T
         Z[0, 0] = max(violation(Z, 0, np.array(two)) for two in combinations(range(1, n), 2))
         worst = max(violation(Z, 0, np.array(three)) for three in combinations(range(1, n), 3))
-        cuts = thorough_cuts(Z, least, 0, 1)
+        cuts = searched(grow_stars, Z, least, 0, 1)
         assert are_valid(cuts, n)
         found = [violation(Z, 0, row[1:][row[1:] >= 0]) for row in cuts]
         assert all(value > least * (1 - 1e-9) for value in found)

@@ -16,8 +16,14 @@ from evomeans.exact.cases import Limits, ProofStep, StepKind
 from evomeans.exact.certify import by_cases
 from evomeans.exact.plane_boxes import least_value
 from evomeans.exact.plane_case import MOST_CHOICES, PlaneCase
-from evomeans.exact.plane_master import Master, ProgramSolution
-from evomeans.exact.plane_prices import PriceSearch, evaluate, first_start, proven_bound
+from evomeans.exact.plane_prices import (
+    PriceSearch,
+    ProgramSolution,
+    evaluate,
+    first_start,
+    proven_bound,
+    solve_program,
+)
 from evomeans.exact.plane_proof import PlaneProof, PlaneTree, groups_together
 from evomeans.exact.points import WeightedPoints
 from evomeans.exact.proofs import InvalidProofError, Method
@@ -224,14 +230,9 @@ def test_prices_that_are_not_numbers_prove_nothing(bad: float) -> None:
 
 def test_the_program_finds_the_prices_of_a_small_one() -> None:
     """Three points, two clusters: {0, 1} and {2} are the best that these columns offer."""
-    master = Master(3, 2, 100.0)
-    for members, cost in (([0, 1], 1.0), ([1, 2], 3.0), ([0, 2], 4.0), ([2], 0.0), ([0], 0.0)):
-        assert not master.knows(np.array(members, np.int32))
-        master.add(np.array(members, np.int32), cost)
-    assert master.knows(np.array([2], np.int32))
-    start = ProgramSolution(np.ones(3), 1.0, np.array([1.0]), np.nan)
-    found = master.solve(start, 1e-9)
-    assert found is not None
+    clusters = [np.array(one, np.int32) for one in ([0, 1], [1, 2], [0, 2], [2], [0])]
+    start = ProgramSolution(clusters[:1], np.ones(1), np.ones(3))
+    found = solve_program(start, clusters, [1.0, 3.0, 4.0, 0.0, 0.0], 2, 100.0, 1e-9)
     assert found.value == pytest.approx(1.0, abs=1e-6)
     assert found.prices.sum() - 2 * found.sigma == pytest.approx(1.0, abs=1e-6)
     assert found.shares[:4] == pytest.approx([1.0, 0.0, 0.0, 1.0], abs=1e-3)

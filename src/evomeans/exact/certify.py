@@ -9,12 +9,12 @@ import numpy as np
 from evomeans.compiled.ready import Call, ready
 from evomeans.exact.admm import capped_simplex, finish, point_to_project, relax, shift
 from evomeans.exact.cases import ALONE, Limits, Threads
-from evomeans.exact.cuts import MOST_MEMBERS, add_cuts, find_cuts, grow_stars, no_cuts, sweep_cuts
-from evomeans.exact.line_program import prefix_sums, row_minima
+from evomeans.exact.cuts import FoundCuts, add_cuts, find_cuts, grow_stars, no_cuts, sweep_cuts
+from evomeans.exact.line import prefix_sums, row_minima
 from evomeans.exact.parts import MOST_POINTS, by_parts, exchange
 from evomeans.exact.plane_boxes import Boxes, bound_boxes, sort_groups
 from evomeans.exact.plane_case import PricedGroups, descend, join
-from evomeans.exact.plane_master import normal_matrix
+from evomeans.exact.plane_prices import normal_matrix
 from evomeans.exact.plane_proof import PlaneTree
 from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints
 from evomeans.exact.proofs import (
@@ -133,7 +133,8 @@ def kernel_calls() -> list[Call]:
     one, grid, cube = np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1, 1))
     index, small = np.zeros(1, np.int64), np.zeros(1, np.int32)
     marks, mask = np.zeros(1, np.bool_), np.zeros((1, 1), np.bool_)
-    cuts, row = no_cuts(), np.zeros(MOST_MEMBERS + 1, np.int32)
+    cuts = no_cuts()
+    found = FoundCuts(cuts, one, small, index, one, one, grid, one, index)
     groups = PricedGroups(grid, one, one, index, index, index)
     boxes = Boxes(np.zeros((1, 1), np.int32), cube, index, one)
     pairs, scratch = np.zeros((1, 2), np.int64), np.zeros((4, 2), np.int64)
@@ -145,8 +146,8 @@ def kernel_calls() -> list[Call]:
         Call(relax, (grid, grid, grid, 1.0, grid, grid), 0.3),
         Call(finish, (grid, grid, mask, grid, grid, grid, grid), 0.4),
         Call(exchange, parts, 0.6),
-        Call(find_cuts, (grid, 0.0, 0, 0, cuts, one, index, one, row, one, index), 1.5),
-        Call(grow_stars, (grid, 0.0, 0, 0, cuts, one, index, one, row, one, grid), 1.0),
+        Call(find_cuts, (grid, 0.0, 0, 0, found), 1.5),
+        Call(grow_stars, (grid, 0.0, 0, 0, found), 1.0),
         Call(fix_pairs, (grid, one, mask, 0.0, mask), 0.3),
         Call(bound_boxes, (groups, 0.0, 0.0, 0.0, boxes, grid, index), 2.0),
         Call(descend, (groups, small, grid, one), 0.7),

@@ -1,14 +1,10 @@
-"""Proofs for many points: split them into parts that look alike, and add up their bounds.
+"""Proofs for many points: split them into parts that look alike, and add up their bounds [1]_.
 
-For any partition of the points, the optimum of the whole is at least the sum of the optima of the
-parts: restricted to a part, the optimal clustering costs at most its share, and the part's own
-optimum costs no more [1]_.
-
-The sum loses what the means of a cluster in the parts differ from its mean in the whole, and what
-other clusterings gain in a part because it is a sample. So `anticlusters` spreads every cluster
-evenly over all parts: it divides the cluster into cells of neighbours, and every part gets as many
-points of each cell as the others. Then points of a cell are exchanged between parts while that
-brings the means of clusters and of cells closer together.
+The optimum of the whole is at least the sum of the optima of the parts. What the sum loses, and how
+the parts are chosen, is in docs/background/proofs.md: `anticlusters` spreads every cluster evenly
+over all parts. It divides the cluster into cells of neighbours, and every part gets as many points
+of each cell as the others. Then points of a cell are exchanged between parts while that brings the
+means of clusters and of cells closer together.
 
 References
 ----------

@@ -1,21 +1,5 @@
 """Proofs in the plane by branch and price: what their steps mean, their check, and the search.
 
-`groups_together` finds groups that share a cluster in every clustering cheaper than the known one.
-Let U be the known inertia. The k clusters of a cheaper clustering have costs minus prices that sum
-to less than U minus all prices and scatters, and each of them is at least min(0, v). So for every
-one of them
-
-    F = cost minus prices < t = U - sum of prices - sum of scatters - (k - 1) min(0, v).
-
-If the mean y of the cluster is in a box where f is at least b, then b <= F < t, and a group with
-the gain a(y)
-
-* must be in the cluster if a(y) <= b - t in all of the box: F is at least f(y) - a(y) without it;
-* cannot be in the cluster if a(y) >= t - b in all of the box: F is at least f(y) + a(y) with it.
-
-Boxes with b >= t hold no mean at all. Two groups of which each box that is left either needs both
-or excludes both share a cluster in every cheaper clustering, and can be merged.
-
 The steps of a proof are those of `cases`; a step that fixes merges groups. Its check trusts nothing
 but the points and the arithmetic of `plane_prices`, `plane_boxes` and `groups_together`.
 """
@@ -26,25 +10,17 @@ import math
 
 import numpy as np
 
-from evomeans.exact.cases import (
-    CasesProof,
-    CaseTree,
-    Node,
-    Pair,
-    ProofStep,
-    StepKind,
-    untold,
-)
+from evomeans.exact.cases import CasesProof, CaseTree, Node, Pair, ProofStep, StepKind, untold
 from evomeans.exact.plane_boxes import Boxes, sort_groups
 from evomeans.exact.plane_case import PlaneCase, PricedGroups
-from evomeans.exact.plane_master import together
 from evomeans.exact.plane_prices import (
     Evaluation,
     PriceSearch,
-    PriceStart,
+    ProgramSolution,
     evaluate,
     first_start,
     proven_bound,
+    together,
 )
 from evomeans.exact.points import WeightedPoints, kmeans, relative_error
 from evomeans.exact.proofs import InvalidProofError, Method
@@ -59,7 +35,17 @@ FINEST = 0.05
 def groups_together(
     case: PlaneCase, prices: FloatArray, found: Evaluation, cutoff: float
 ) -> Integers | None:
-    """Return labels of groups, equal for those to merge; None if nothing here beats the cutoff."""
+    """Return labels of groups, equal for those to merge; None if nothing here beats the cutoff.
+
+    Of a clustering cheaper than the cutoff, every cluster has
+
+        F = cost minus prices < t = cutoff - prices and scatters of all - (k - 1) min(0, v).
+
+    Let its mean be in a box where f is at least b. Then b < t; a group whose gain is at most b - t
+    in all of the box is in the cluster, and one with a gain of at least t - b is not. Groups share
+    a cluster if each box with b < t either needs or excludes all of them. See
+    docs/background/proofs.md.
+    """
     # The root of the inertia is a norm, see `proven_bound`.
     root = math.sqrt(cutoff * (1 + relative_error(case.points))) + case.displacement
     gap = root**2 * (1 + 1e-15) - found.bound
@@ -141,19 +127,19 @@ class PlaneTree(CaseTree):
     n_columns = 0
     labels: Integers
 
-    def _root(self, former: Node | None) -> tuple[PlaneCase, PriceStart]:
+    def _root(self, former: Node | None) -> tuple[PlaneCase, ProgramSolution]:
         case = PlaneCase.of_points(self.points, self.k)
         return case, first_start(case, self.labels)
 
     def _worked(
-        self, case: PlaneCase, start: PriceStart, inherited: float, is_root: bool = False
+        self, case: PlaneCase, start: ProgramSolution, inherited: float, is_root: bool = False
     ) -> Node:
         if case.is_empty:
             return Node(case, start, math.inf, [ProofStep(StepKind.END)])
         search = PriceSearch(case, self.cutoff, start)
         search.run(self.limits, self._goal, self._tell if is_root else untold)
-        self.n_columns += search.n_columns
-        start, prices = search.start, search.prices
+        self.n_columns += len(search.clusters)
+        start, prices = search.solution, search.prices
         found = evaluate(case, prices)
         bound = max(inherited, proven_bound(case, found.bound))
         if bound >= self._goal or self.limits.expired():
@@ -167,7 +153,7 @@ class PlaneTree(CaseTree):
         merged = case.regrouped(labels)
         return Node(merged, start.regrouped(case, merged), bound, steps, better)
 
-    def _halves(self, node: Node, pair: Pair) -> list[tuple[PlaneCase, PriceStart]]:
+    def _halves(self, node: Node, pair: Pair) -> list[tuple[PlaneCase, ProgramSolution]]:
         halves = node.case.separated(pair), node.case.merged(pair)
         return [(half, node.start.regrouped(node.case, half)) for half in halves]
 
@@ -176,7 +162,7 @@ class PlaneTree(CaseTree):
         n = node.case.n
         if n < 2:
             return None
-        share = together(n, node.start.clusters, node.start.solution.shares)
+        share = together(n, node.start.clusters, node.start.shares)
         own = np.diag(share)
         score: FloatArray = np.minimum(share, np.minimum(own[:, None], own) - share)
         np.fill_diagonal(score, -np.inf)

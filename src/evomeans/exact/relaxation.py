@@ -1,61 +1,27 @@
 """The relaxation: its cases, the bound that multipliers prove, its rounding, and pairs it fixes.
 
-A case has groups of points, which share a cluster, and pairs of groups that must stay apart.
+A case has groups of points, which share a cluster, and pairs of groups that must stay apart. With
+K_gh, the sum of w_i w_j |x_i - x_j|² / 2 over i in g and j in h, and C_gh = K_gh / sqrt(w_g w_h),
+the inertia of a clustering is <C, Y>, where Y_gh = sqrt(w_g w_h) / w(Q) if g and h share the
+cluster Q, else 0. All terms are nonnegative, so no digits cancel: merging groups only adds entries.
 
-A clustering of the groups into k clusters is the matrix Y with Y_gh = sqrt(w_g w_h) / w(Q) if g and
-h share the cluster Q, else 0. With K_gh, the sum of w_i w_j |x_i - x_j|² / 2 over i in g and j in
-h, its inertia is the sum of K_gh / w(Q) over all pairs that share a cluster, that is <C, Y> with
-C_gh = K_gh / sqrt(w_g w_h). All terms are nonnegative, so no digits cancel: merging groups
-only adds entries of K.
+Let u_g = sqrt(w_g) and û = u / |u|. For any S that is nonnegative on the pairs that may share a
+cluster, any prices mu >= 0 of star cuts B_c, see `cuts`, and any vector b, all clusterings into
+exactly k clusters have, with M = C - S + sum_c mu_c B_c,
 
-The inequality
---------------
-Let u_g = sqrt(w_g), û = u / |u|, and let Y be the matrix of a clustering into exactly k clusters.
-Then Y u = u, Y' = Y - û û' is an orthogonal projector of rank k - 1, Y >= 0, and <B_c, Y> <= 0 for
-every star cut c, see `cuts`. So for any S that is nonnegative on the pairs that may share
-a cluster, any prices mu >= 0, and any vector b, with M = C - S + sum_c mu_c B_c,
+    inertia >= û'Mû + the sum of the k - 1 smallest eigenvalues of M + û b' + b û'.
 
-    inertia = <C, Y> >= <M, Y> = û'Mû + <M + û b' + b û', Y'>
-                     >= û'Mû + the sum of the k - 1 smallest eigenvalues of M + û b' + b û'.
+No property of the multipliers enters, so whatever a solver returns, the bound is valid. The vector
+b only moves the eigenvalue that belongs to û out of the way. docs/background/proofs.md has the
+proof, and derives what `proven_bound` subtracts for rounding. Everything that is subtracted is
+doubled, which covers second-order terms and the rounding of the allowance itself.
 
-The first inequality holds since <S, Y> >= 0 and <B_c, Y> <= 0, the equation since Y û = û and
-Y' û = 0, and the last one is Ky Fan's theorem [1]_. The vector b only moves the eigenvalue that
-belongs to û out of the way. No property of the multipliers enters, so whatever a solver
-returns, the bound is valid. Entries of M where Y must vanish are free, too.
-
-Rounding
---------
-`proven_bound` takes the computed C for the data and is then too high by a share of at most
-`relative_error`, since C and Y are nonnegative. The rest is subtracted, with u = 2**-53:
-
-* the entries of M: sqrt(k) |E|_F, where E bounds their errors one by one and |Y|_F = sqrt(k);
-* û'Mû, including the rounding of û itself: (6 n + 60) u |M|_F;
-* the shifted matrix, for each of the k - 1 eigenvalues: (4 n + 60) u (|M|_F + |b|);
-* the eigenvalues. The solver is not trusted. With the returned Q and Λ, the residual
-  |A - Q Λ Q'|_F and |Q'Q - I|_F are computed, each with a bound for its own rounding; then
-  eigenvalue i of A is at least λ_i - |λ_i| |Q'Q - I| - |A - Q Λ Q'| (Ostrowski and Weyl).
-
-Everything that is subtracted is doubled, which covers second-order terms and the rounding of
-the allowance itself.
-
-Pairs to keep apart
--------------------
-The inequality loses <S, Y>: a clustering with groups i and j in a cluster Q has
-
-    inertia >= bound + <S, Y> >= bound + (2 s_ij + sum over a in Q of 2 (s_ia + s_ja)) / w(Q)
-
-with s_ab = S_ab sqrt(w_a w_b). If the right side exceeds the known inertia for every Q, the pair
-can be kept apart. That is so if and only if, with the gap g between known inertia and bound,
+If groups i and j share a cluster, the inertia exceeds the bound by <S, Y>. With s_ab = S_ab
+sqrt(w_a w_b) and the gap g between known inertia and bound, the pair can be kept apart if
 
     2 s_ij - g (w_i + w_j) - sum over a of max(0, g w_a - 2 (s_ia + s_ja)) > 0,
 
-where a runs over the groups that may join both i and j: a worst cluster Q takes exactly the groups
-for which the term is positive. `pairs_to_fix` returns these pairs.
-
-References
-----------
-.. [1] K. Fan: "On a theorem of Weyl concerning eigenvalues of linear transformations", Proceedings
-   of the National Academy of Sciences 35, 1949.
+where a runs over the groups that may join both i and j. `pairs_to_fix` returns these pairs.
 """
 
 from __future__ import annotations
