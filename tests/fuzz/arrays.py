@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,10 +19,8 @@ from evomeans import (
     SphericalHGMeans,
     TrimmedHGMeans,
 )
-from tests.fuzz import running
 from tests.fuzz.tampering import FLOATS
 
-NAME = "tests.fuzz.arrays"
 SEARCH: dict[str, Any] = {"random_state": 0, "max_offspring": 10, "max_time": 5.0}
 ESTIMATORS: tuple[Any, ...] = (
     HGMeans(3, **SEARCH),
@@ -252,9 +248,3 @@ def check_answer(model: Any, n_samples: int, rng: np.random.Generator) -> None:
     if isinstance(model, ConstrainedHGMeans) and isinstance(model.size_max, str):
         sizes = np.bincount(labels, minlength=len(centers))
         assert sizes.max() - sizes.min() <= 1
-
-
-run = partial(running.run, NAME)
-
-if __name__ == "__main__":
-    sys.exit(running.main(NAME))

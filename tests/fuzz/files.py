@@ -6,11 +6,10 @@ continued, a model predicts and is fitted again from its population.
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import warnings
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +27,8 @@ from evomeans import (
     SphericalHGMeans,
     TrimmedHGMeans,
 )
-from tests.fuzz import running
 from tests.fuzz.tampering import damage, tamper
 
-NAME = "tests.fuzz.files"
 X = np.random.default_rng(0).normal(size=(24, 3))
 LINKS: dict[str, Any] = {"must_link": [(0, 1), (2, 3)], "cannot_link": [(0, 4), (5, 6)]}
 OFFSPRING = 40
@@ -155,9 +152,3 @@ def check_answer(model: Any, name: str) -> None:
         assert all(labels[a] == labels[b] for a, b in LINKS["must_link"])
         assert all(labels[a] != labels[b] for a, b in LINKS["cannot_link"])
         assert np.bincount(labels, minlength=3).min() >= 2
-
-
-run = partial(running.run, NAME)
-
-if __name__ == "__main__":
-    sys.exit(running.main(NAME))

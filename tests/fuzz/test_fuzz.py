@@ -35,7 +35,7 @@ X = np.array([[0.0, 0], [1, 0], [0, 1], [5, 5], [6, 5], [5, 7]])
     ],
 )
 def test_no_case_finds_anything(module, n_cases, kinds) -> None:
-    report = module.run(n_cases=n_cases, seed=11)
+    report = running.run(module.__name__, n_cases=n_cases, seed=11)
     assert not report.findings, str(report)
     assert report.n_cases == n_cases
     assert kinds <= report.counts.keys()
@@ -81,7 +81,7 @@ def test_crashes_hangs_errors_and_memory_are_findings(tmp_path, monkeypatch) -> 
     assert report.counts == {"fine": 2, "SIGSEGV": 1, "hang": 1, "ValueError": 1, "MemoryError": 1}
     assert [one.number for one in report.findings] == [1, 2, 3, 4]
     assert "something false" in str(report)
-    assert "python -m hostile_cases --seed 0 --case 1" in str(report)
+    assert "python -m tests.fuzz hostile_cases --seed 0 --case 1" in str(report)
 
 
 def test_the_oracle_notices_what_is_false() -> None:

@@ -76,10 +76,8 @@ class Evaluation(NamedTuple):
 def evaluate(case: PlaneCase, prices: FloatArray) -> Evaluation:
     """Return the lower bound that prices prove, in the units of the points.
 
-    Rounding is allowed for. Each box subtracts what its own sums may be off by. Discs that rounding
-    left out of a box lack at most 16 u of their prices, and the middles of boxes are off by u of
-    the extent, which moves the minimum of a quadratic by at most 64 u times weight, radius and
-    extent. Scatters are too large by a share.
+    Rounding is allowed for, see docs/background/proofs.md. Each box subtracts what its own sums may
+    be off by; the ``error`` is for discs on the wrong side and for middles of boxes.
     """
     if not np.abs(prices).max() < LARGEST_PRICE:
         return PROVES_NOTHING
