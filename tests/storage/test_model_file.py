@@ -229,19 +229,6 @@ def test_only_a_fitted_model_with_valid_parameters_is_saved(tmp_path, model):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_keeps_the_old_model(path, model, monkeypatch):
-    before = path.read_bytes()
-
-    def full(*arguments):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        copy.copy(model).set_params(n_jobs=2).save(path)
-    assert path.read_bytes() == before
-    assert [file.name for file in path.parent.iterdir()] == [path.name]
-
-
 # Files that are no good
 
 

@@ -156,14 +156,9 @@ def kernel_calls() -> list[Call]:
         Call(normal_matrix, (index, small, one, one, grid), 0.3),
         Call(add_cuts, (grid, grid, one, cuts, one), 0.5),
         Call(sweep_cuts, (grid, mask, one, cuts, one), 0.8),
+        Call(prefix_sums, (one, one, one, grid), 0.6),
+        Call(row_minima, (grid, small, one, one, small, 1, 1, 0, 0, 1.0), 1.2),
     ]
-
-
-def line_calls() -> list[Call]:
-    """Return what the solver of one column calls."""
-    one, sums, index = np.zeros(1), np.zeros((1, 6)), np.zeros(1, np.int32)
-    rows = sums, index, one, one, index, 1, 1, 0, 0, 1.0
-    return [Call(prefix_sums, (one, one, one, sums), 0.6), Call(row_minima, rows, 1.2)]
 
 
 def prepare() -> None:

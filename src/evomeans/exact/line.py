@@ -52,14 +52,10 @@ LIGHTEST_EXPONENT = -70
 """Binary exponent: lighter points, relative to the heaviest one, count as much as this."""
 PROVEN = 1e-6
 """A clustering is called optimal if its inertia exceeds the optimum by no more than this share."""
-COARSE = 1024
-"""A coarse problem has about four times as many points, or as the clusters."""
-SLACK = 1e-9
-"""Relative; far above the rounding of an inertia."""
-LARGEST_MAGNITUDE = 2.0**400
-"""Squares do not overflow, and few underflow."""
-LEAST_EXACT_INERTIA = 2.0**-900
-"""An inertia from here on keeps its digits whatever underflows."""
+COARSE = 1024  # a coarse problem has about 4 · max(COARSE, k) points
+SLACK = 1e-9  # relative; far above the rounding of an inertia
+LARGEST_MAGNITUDE = 2.0**400  # of magnitudes: squares do not overflow, and few underflow
+LEAST_EXACT_INERTIA = 2.0**-900  # an inertia from here on keeps its digits whatever underflows
 
 
 @dataclass(frozen=True)

@@ -48,13 +48,9 @@ class Boxes(NamedTuple):
     @classmethod
     def around(cls, case: PlaneCase, prices: FloatArray) -> Boxes:
         """Return a stack with the box around all groups, where f is at least -sum of prices."""
-        found = cls(
-            np.empty((DEPTH + 2, case.n), np.int32),
-            np.empty((DEPTH + 2, 2, 2)),
-            np.empty(DEPTH + 2, np.int64),
-            np.empty(DEPTH + 2),
-        )
-        free = case.free
+        rows, free = DEPTH + 2, case.free
+        lists, counts = np.empty((rows, case.n), np.int32), np.empty(rows, np.int64)
+        found = cls(lists, np.empty((rows, 2, 2)), counts, np.empty(rows))
         found.lists[1, : len(free)] = free
         found.counts[1] = len(free)
         found.bounds[1] = -1.000001 * float(np.maximum(prices, 0.0).sum())
@@ -180,42 +176,40 @@ def restrict(
 
 
 @jit
-def split_box(boxes: Boxes, top: int) -> tuple[int, int, float, bool]:
-    """Move the box on top of the stack to row 0; return how many groups it lists and where to cut.
+def cut_of(box: Any) -> tuple[int, float]:
+    """Return the axis of the longer side of a box, and the middle of that side."""
+    axis = 0 if box[1, 0] - box[0, 0] >= box[1, 1] - box[0, 1] else 1
+    return axis, (box[0, axis] + box[1, axis]) / 2.0
 
-    The last value says that the box is too small to be cut, or the stack full.
-    """
-    lists, sides, count = boxes.lists, boxes.sides, boxes.counts[top]
-    for place in range(count):
+
+@jit
+def take_box(boxes: Boxes, top: int) -> bool:
+    """Move the box on top of the stack to row 0; whether it is too small to be cut, or all full."""
+    lists, sides, counts = boxes.lists, boxes.sides, boxes.counts
+    counts[0] = counts[top]
+    for place in range(counts[0]):
         lists[0, place] = lists[top, place]
     for side in range(2):
         for e in range(2):
             sides[0, side, e] = sides[top, side, e]
-    axis = 0 if sides[0, 1, 0] - sides[0, 0, 0] >= sides[0, 1, 1] - sides[0, 0, 1] else 1
-    middle = (sides[0, 0, axis] + sides[0, 1, axis]) / 2.0
-    is_final = middle <= sides[0, 0, axis] or middle >= sides[0, 1, axis]
-    return count, axis, middle, is_final or top + 1 >= lists.shape[0]
+    axis, middle = cut_of(sides[0])
+    is_tiny = middle <= sides[0, 0, axis] or middle >= sides[0, 1, axis]
+    return is_tiny or top + 1 >= lists.shape[0]
 
 
 @jit
 def push_half(
-    groups: PricedGroups,
-    margin: float,
-    boxes: Boxes,
-    top: int,
-    half: int,
-    count: int,
-    axis: int,
-    middle: float,
+    groups: PricedGroups, margin: float, boxes: Boxes, top: int, half: int
 ) -> tuple[int, float, float]:
     """Put half of the box in row 0 into row ``top``; return what `restrict` does."""
-    lists, sides = boxes.lists, boxes.sides
+    lists, sides, counts = boxes.lists, boxes.sides, boxes.counts
     for side in range(2):
         for e in range(2):
             sides[top, side, e] = sides[0, side, e]
+    axis, middle = cut_of(sides[0])
     sides[top, 1 - half, axis] = middle
-    found, bound, value = restrict(groups, margin, sides[top], lists[0], count, lists[top])
-    boxes.counts[top], boxes.bounds[top] = found, bound
+    found, bound, value = restrict(groups, margin, sides[top], lists[0], counts[0], lists[top])
+    counts[top], boxes.bounds[top] = found, bound
     return found, bound, value
 
 
@@ -242,7 +236,7 @@ def bound_boxes(
     top, n_boxes = 1, 0
     while top > 0:
         bound = bounds[top]
-        count, axis, middle, is_final = split_box(boxes, top)
+        is_final = take_box(boxes, top)
         top -= 1
         n_boxes += 1
         if is_final or n_boxes > MOST_BOXES:
@@ -250,7 +244,7 @@ def bound_boxes(
             continue
         for half in range(2):
             top += 1
-            found, bound, value = push_half(groups, 0.0, boxes, top, half, count, axis, middle)
+            found, bound, value = push_half(groups, 0.0, boxes, top, half)
             if value < least:
                 # Without the way down from here, boxes around it would be split again and again.
                 y0 = (sides[top, 0, 0] + sides[top, 1, 0]) / 2.0
@@ -290,7 +284,7 @@ def sort_groups(
     sizes[0] = n
     n_labels, n_boxes, n_useful, top = 1, 0, 0, 1
     while top > 0:
-        count, axis, middle, is_final = split_box(boxes, top)
+        is_final = take_box(boxes, top)
         top -= 1
         n_boxes += 1
         if is_final:
@@ -301,7 +295,7 @@ def sort_groups(
             continue
         for half in range(2):
             top += 1
-            found, bound, _ = push_half(groups, slack, boxes, top, half, count, axis, middle)
+            found, bound, _ = push_half(groups, slack, boxes, top, half)
             # f is at least v everywhere, whatever the bound in this box.
             left = min(limit - bound, slack)
             if left <= 0.0:
