@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 
 import numpy as np
@@ -10,13 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from proof_problems import clusterings, problems
 
-from evomeans.exact.cases import Threads
 from evomeans.exact.cuts import (
     MOST_MEMBERS,
     Cuts,
     add_cuts,
     are_valid,
-    find_cuts,
     grow_stars,
     no_cuts,
     searched,
@@ -126,21 +125,6 @@ def test_found_cuts_are_violated_as_much_as_they_claim() -> None:
         assert violation(Z, row[0], row[1:][row[1:] >= 0]) > 1e-3 * (1 - 1e-9)
 
 
-def test_thorough_search_finds_what_the_quick_one_misses() -> None:
-    """From each member of a violated cut, something else looks at least as good at first."""
-    members, decoys, i = np.array([3, 4, 5]), np.array([0, 1, 2]), 6
-    Z = np.zeros((7, 7))
-    Z[np.ix_(members, members)] = 0.2
-    Z[np.ix_(decoys, decoys)] = 0.9
-    Z[np.ix_(members, decoys)] = np.where(np.eye(3), 0.1, 0.6)
-    Z[i, members], Z[i, decoys] = 0.6, 0.5
-    Z = np.maximum(Z, Z.T)
-    np.fill_diagonal(Z, 1.0)
-    assert len(searched(find_cuts, Z, 1e-3, i, 7)) == 0
-    assert searched(grow_stars, Z, 1e-3, i, 7).tolist() == [[i, *members, -1, -1, -1]]
-    assert violation(Z, i, members) == pytest.approx(0.2)
-
-
 def test_thorough_search_misses_no_cut_of_three_members() -> None:
     """Where pair and triangle cuts hold; by brute force."""
     rng = np.random.default_rng(3)
@@ -167,13 +151,13 @@ def violation(Z: np.ndarray, i: int, members: np.ndarray) -> float:
     return float(Z[i, members].sum() - pairs - Z[i, i])
 
 
-@pytest.mark.parametrize("count", [2, 3, 30])
+@pytest.mark.parametrize("count", [2, 3])
 def test_threads_find_the_same_cuts(count: int) -> None:
-    """Also with more threads than groups."""
+    """Also with fewer groups than ranges that threads share."""
     Z = violated_matrix(2)
     alone = violated_cuts(Z, 1e-3)
-    with Threads.started(count) as threads:
-        assert np.array_equal(violated_cuts(Z, 1e-3, threads), alone)
+    with ThreadPoolExecutor(count) as pool:
+        assert np.array_equal(violated_cuts(Z, 1e-3, pool), alone)
 
 
 @pytest.mark.parametrize(

@@ -161,24 +161,6 @@ def test_agrees_with_a_quadratic_recursion(
     assert result.inertia == pytest.approx(optimum_by_squares(x[order], w[order], k), rel=1e-10)
 
 
-def test_the_coarse_problem_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With many points, the upper bound comes from a program over few points, and is close."""
-    sizes = []
-    solve = line.best_starts
-
-    def record(x: Floats, w: Floats, k: int) -> Any:
-        sizes.append(x.size)
-        return solve(x, w, k)
-
-    monkeypatch.setattr(line, "best_starts", record)
-    x, w = np.sort(np.random.default_rng(0).random(20_000)), np.ones(20_000)
-    starts = line.good_starts(x, w, 5)
-    upper = line.segment_means(x, w, starts)[2]
-    assert len(sizes) == 1
-    assert sizes[0] < 5000
-    assert cluster_line(x, 5).inertia <= upper <= 1.01 * cluster_line(x, 5).inertia
-
-
 @given(problems())
 def test_weights_are_repetitions(problem: Problem) -> None:
     """A point of weight 3 is three points; a point of weight 0 is none, but gets a label."""
@@ -258,10 +240,3 @@ def test_costs_of_short_segments_are_precise() -> None:
         for j in (i + 2, i + 3, i + 10):
             expected = pytest.approx(float(exact.cost(i, j)), rel=1e-13, abs=0)
             assert segment_cost(sums, i, j) == expected
-
-
-def test_packed_minimisers_come_back() -> None:
-    """Packing a non-decreasing sequence loses nothing."""
-    sequence = np.sort(np.random.default_rng(0).integers(3, 90, 200)).astype(np.int32)
-    packed = line.pack(sequence)
-    assert [line.unpack(packed, row) for row in range(200)] == sequence.tolist()

@@ -19,7 +19,6 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-import evomeans
 from evomeans import ConstrainedHGMeans, HGMeans, ModelFileError, load
 from evomeans.estimators.persistence import VERSION
 from evomeans.search import DEEP, PAPER
@@ -402,8 +401,3 @@ def test_flipped_bytes_give_the_model_or_the_error(tmp_path_factory, model, seed
 def test_every_column_of_a_history_is_stored():
     """A new one of a type that cannot be stored would be forgotten."""
     assert {f"history_{name}" for name in COLUMNS} == {*HISTORY_MEMBERS}
-
-
-def test_load_is_the_public_name():
-    assert evomeans.load is load
-    assert issubclass(ModelFileError, ValueError)

@@ -1,4 +1,4 @@
-"""The search for multipliers with a high bound: alternating directions on the relaxation.
+"""The search for multipliers with a high bound, by alternating directions, and branch and bound.
 
 The relaxation minimises <C, Y> over matrices that lie in two simple sets: Y = û û' + Y' with
 0 <= Y' <= I and trace k - 1 on the complement of û, and V >= 0 that satisfies the cuts. The method
@@ -19,6 +19,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,17 +28,19 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from evomeans.compiled.jit import REORDER, jit
-from evomeans.exact.cases import ALONE, Limits, Threads, untold
+from evomeans.exact.cases import CaseTree, Limits, Node, Pair, ProofStep, StepKind, untold
 from evomeans.exact.cuts import MOST_MEMBERS, Cuts, add_cuts, no_cuts, sweep_cuts, violated_cuts
+from evomeans.exact.points import WeightedPoints, column_sums, kmeans
 from evomeans.exact.relaxation import (
     Multipliers,
     Subproblem,
+    TreeProof,
     dual_matrix,
     pairs_to_fix,
     proven_bound,
     shifted_matrix,
 )
-from evomeans.typing import Flags, FloatArray
+from evomeans.typing import Flags, FloatArray, Integers
 
 ROUND = 25
 """Iterations between two evaluations of the bound, which also add cuts."""
@@ -105,8 +108,8 @@ class MultiplierSearch:
     -S / penalty.
     """
 
-    def __init__(self, problem: Subproblem, start: Iterate, threads: Threads = ALONE) -> None:
-        self.threads, n = threads, problem.n
+    def __init__(self, problem: Subproblem, start: Iterate, pool: Executor | None = None) -> None:
+        self.pool, n = pool, problem.n
         self.problem, self.iterate, self.Y = problem, start, start.V
         self.best, self.bound = Multipliers.none(n), -math.inf
         self.lemmas: list[Multipliers] = []
@@ -229,7 +232,7 @@ class MultiplierSearch:
     def _renew_cuts(self, share: float) -> None:
         """Add violated cuts, and drop those that had no price in two rounds."""
         Z = self.Y / self.problem.products
-        found = violated_cuts(Z, share * float(np.diag(Z).mean()), self.threads)
+        found = violated_cuts(Z, share * float(np.diag(Z).mean()), self.pool)
         self.n_found = len(found)
         ages = np.where(self.prices > 0, 0, self.ages + 1)
         kept = ages < 2
@@ -405,3 +408,97 @@ def projected_values(values: NDArray[Any], total: float) -> FloatArray:
     found = values.astype(np.float64)
     capped_simplex(found, total)
     return found
+
+
+# ---- branch and bound ----------------------------------------------------------------------------
+
+ROOT_PATIENCE = 4
+CHILD_PATIENCE = 2
+FAR_PATIENCE = 12
+"""Of both while the gap is wide, unless no case may be split anyway."""
+
+
+class RelaxationTree(CaseTree):
+    """A search tree over subproblems of the relaxation."""
+
+    proof_type = TreeProof
+    side_by_side = 4
+
+    def _root(self, former: Node | None) -> tuple[Subproblem, Iterate]:
+        problem = Subproblem.of_points(self.points, self.k, self.cutoff)
+        return problem, former.start if former else Iterate.at_clustering(problem, self.labels)
+
+    def _worked(
+        self, case: Subproblem, start: Iterate, inherited: float, is_root: bool = False
+    ) -> Node:
+        end = [ProofStep(StepKind.END)]
+        node = Node(case, start, inherited, end, is_last=case.n <= self.k)
+        ended = TreeProof.end(case, -math.inf)
+        if ended > -math.inf:
+            node.bound = max(inherited, ended)
+            node.better = self._better_clustering(node)
+            return node
+        if not is_root and self.limits.expired():
+            return node  # what was proven for the case that it comes from holds for it, too
+        # Cases run in the threads, so that each has only one for itself.
+        search = MultiplierSearch(case, start, self.pool if is_root else None)
+        search.run(
+            self.limits,
+            ROOT_PATIENCE if is_root else CHILD_PATIENCE,
+            self._tell if is_root else untold,
+            None if self.max_nodes == 1 else FAR_PATIENCE,
+        )
+        best = search.best.compact()
+        node.case, node.start, node.Y = search.problem, search.iterate, search.Y
+        node.bound = max(inherited, proven_bound(search.problem, best))
+        node.steps = [ProofStep(StepKind.FIX, lemma) for lemma in search.lemmas]
+        node.steps.append(ProofStep(StepKind.END, best))
+        node.better = self._better_clustering(node)
+        return node
+
+    def _better_clustering(self, node: Node) -> Integers | None:
+        """Look for a clustering that is better than the known one."""
+        if not self.improving or node.bound >= self.cutoff:
+            return None
+        if node.case.n == self.k:
+            return self._if_better(node.case.members)
+        if node.Y is None:
+            return None
+        return self._if_better(rounded_clustering(self.points, node.case, node.Y))
+
+    def _halves(self, node: Node, pair: Pair) -> list[tuple[Subproblem, Iterate]]:
+        a, b = pair
+        apart, merged = node.case.separated(a, b), node.case.merged(a, b)
+        return [(apart, node.start), (merged, node.start.merged(node.case, a, b, merged))]
+
+    def _undecided(self, node: Node) -> Pair | None:
+        """Return the pair that Y neither puts together nor keeps apart; None if Y has no number."""
+        problem = node.case
+        Z = node.Y / problem.products
+        own, w = np.diag(Z), problem.weights
+        share = Z / np.maximum(np.minimum(own[:, None], own), 1e-300)
+        # Where the lighter group goes is what a split decides.
+        score = np.minimum(share, 1 - share) / (1 / w[:, None] + 1 / w)
+        score[problem.apart | ~np.isfinite(score)] = -np.inf
+        np.fill_diagonal(score, -np.inf)
+        a, b = np.unravel_index(int(np.argmax(score)), score.shape)
+        return (int(min(a, b)), int(max(a, b))) if np.isfinite(score[a, b]) else None
+
+
+def rounded_clustering(
+    points: WeightedPoints, problem: Subproblem, Y: FloatArray
+) -> Integers | None:
+    """Turn Y into labels of the points: k distant rows, then K-means; None if a cluster dies.
+
+    Row g of Y says with whom group g shares its cluster, and so where the centre would be.
+    """
+    sums = column_sums(problem.members, points.values * points.weights[:, None])
+    Z = np.maximum(Y / problem.products, 0.0)
+    centres = Z @ sums / np.maximum(Z @ problem.weights, 1e-300)[:, None]
+    chosen = [int(np.argmax(problem.weights))]
+    distance = np.full(problem.n, np.inf)
+    for _ in range(problem.k - 1):
+        offsets = centres - centres[chosen[-1]]
+        distance = np.minimum(distance, np.einsum("ij,ij->i", offsets, offsets))
+        chosen.append(int(np.argmax(distance * problem.weights)))
+    return kmeans(points, centres[chosen])

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
 
 from evomeans.compiled.ready import Call, ready
-from evomeans.exact.admm import capped_simplex, finish, point_to_project, relax, shift
-from evomeans.exact.cases import ALONE, Limits, Threads
+from evomeans.exact.admm import (
+    RelaxationTree,
+    capped_simplex,
+    finish,
+    point_to_project,
+    relax,
+    shift,
+)
+from evomeans.exact.cases import Limits
 from evomeans.exact.cuts import FoundCuts, add_cuts, find_cuts, grow_stars, no_cuts, sweep_cuts
 from evomeans.exact.line import prefix_sums, row_minima
 from evomeans.exact.parts import MOST_POINTS, by_parts, exchange
@@ -26,7 +35,6 @@ from evomeans.exact.proofs import (
     is_direct,
 )
 from evomeans.exact.relaxation import fix_pairs
-from evomeans.exact.tree import RelaxationTree
 from evomeans.typing import Integers
 
 MOST_IN_PLANE = 2000
@@ -91,8 +99,9 @@ def attempt(
     if wanted is Method.PARTS:
         found = by_parts(points, k, labels, limits, n_jobs, part_size)
     else:
-        with Threads.started(n_jobs) as threads:
-            found = by_cases(wanted, points, k, labels, limits, threads)
+        threads = ThreadPoolExecutor(n_jobs, "evomeans proof") if n_jobs > 1 else nullcontext()
+        with threads as pool:
+            found = by_cases(wanted, points, k, labels, limits, pool)
     is_best = method is not None or found.lower >= separated.lower
     return replace(found, reason=reason) if is_best else replace(separated, reason=SEPARATED)
 
@@ -103,14 +112,14 @@ def by_cases(
     k: int,
     labels: Integers,
     limits: Limits,
-    threads: Threads = ALONE,
+    pool: Executor | None = None,
 ) -> Finding:
     """Raise the bound of a search tree until it meets the known inertia or time is up."""
     cutoff = points.inertia(labels)
     tree: PlaneTree | RelaxationTree
     if method is Method.RELAXATION:
         known = labels if len(np.unique(labels)) == k else None
-        tree = RelaxationTree(points, k, cutoff, known, limits, threads=threads)
+        tree = RelaxationTree(points, k, cutoff, known, limits, pool=pool)
     elif points.values.shape[1] == 2:
         tree = PlaneTree(points, k, cutoff, labels, limits)
     else:

@@ -21,6 +21,7 @@ References
 from __future__ import annotations
 
 import itertools
+from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import FINITE, REORDER, jit
-from evomeans.exact.cases import ALONE, Threads
+from evomeans.exact.cases import side_by_side
 from evomeans.typing import FloatArray, Integers
 
 Cuts = NDArray[np.int32]
@@ -150,6 +151,8 @@ TRIANGLES = 4
 """Triangle cuts for each pair (i, j), at most."""
 NEAR, TIGHT = 0.02, 1 / 6
 """Stars are grown of groups and pairs beyond these shares of z_ii, see `grow_stars`."""
+RANGES = 32
+"""Ranges of groups that threads share."""
 NEVER = 1e30
 """Instead of infinity, so that maxima can be vectorised."""
 
@@ -377,24 +380,23 @@ def sort_members(row: Any, size: int) -> None:
         row[b] = value
 
 
-def violated_cuts(Z: FloatArray, least: float, threads: Threads = ALONE) -> Cuts:
-    """Return cuts that Z violates by more than ``least``, the same for any number of threads.
+def violated_cuts(Z: FloatArray, least: float, pool: Executor | None = None) -> Cuts:
+    """Return cuts that Z violates by more than ``least``, the same with threads and without.
 
-    Each thread looks at some of the groups. A thorough search takes five times as long as the quick
-    one, and is done where that finds little.
+    A thorough search takes five times as long as the quick one, which comes first.
     """
     Z = np.ascontiguousarray(Z)
-    ends = np.linspace(0, len(Z), threads.count + 1).astype(int).tolist()
+    ends = np.linspace(0, len(Z), 2 if pool is None else RANGES + 1).astype(int).tolist()
     ranges = [pair for pair in itertools.pairwise(ends) if pair[0] < pair[1]]
 
     def found_by(search: Any) -> Cuts:
         calls = [(search, Z, least, *pair) for pair in ranges]
-        return np.concatenate(threads.map(searched, calls))
+        return np.concatenate(side_by_side(pool, searched, calls))
 
     found = found_by(find_cuts)
-    return (
-        found if len(found) > FEW_CUTS * len(Z) else np.concatenate([found, found_by(grow_stars)])
-    )
+    if len(found) > FEW_CUTS * len(Z):
+        return found
+    return np.concatenate([found, found_by(grow_stars)])
 
 
 def searched(search: Any, Z: FloatArray, least: float, start: int, stop: int) -> Cuts:
@@ -402,6 +404,6 @@ def searched(search: Any, Z: FloatArray, least: float, start: int, stop: int) ->
     n, most = len(Z), (stop - start) * PER_GROUP
     cuts, row = np.empty((most, MOST_MEMBERS + 1), np.int32), np.empty(MOST_MEMBERS + 1, np.int32)
     near, who = np.empty(n, np.int64), np.empty(TRIANGLES, np.int64)
-    values, shares, gains, others, best = map(np.empty, (most, n, n, (n, n), TRIANGLES))
-    found = FoundCuts(cuts, values, row, near, shares, gains, others, best, who)
+    values, shares, gains, best = (np.empty(size) for size in (most, n, n, TRIANGLES))
+    found = FoundCuts(cuts, values, row, near, shares, gains, np.empty((n, n)), best, who)
     return cuts[: search(Z, least, start, stop, found)].copy()

@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from evomeans.compiled.jit import jit
+from evomeans.exact.admm import RelaxationTree
 from evomeans.exact.cases import Limits
 from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints, kmeans
 from evomeans.exact.proofs import DirectProof, Finding, PartsProof, Proof, is_direct
-from evomeans.exact.tree import RelaxationTree
 from evomeans.typing import FloatArray, Integers
 
 MOST_POINTS = 1200

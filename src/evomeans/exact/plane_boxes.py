@@ -2,9 +2,9 @@
 
 The box around all groups is split again and again. In a box, discs |x - y|² < p / w are left out if
 they do not meet it. Those that contain it are summed to a quadratic, whose minimum in the box is
-known. For the others the nearest point of the box counts. Of groups that stay apart, see `Choices`,
-the best choice joins the quadratic if it is the best in all of the box; else the lowest value of
-any choice counts.
+known. For the others the nearest point of the box counts. Of groups that stay apart, see
+`PricedGroups`, the best choice joins the quadratic if it is the best in all of the box; else the
+lowest value of any choice counts.
 """
 
 from __future__ import annotations

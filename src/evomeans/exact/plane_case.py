@@ -27,19 +27,6 @@ MOST_CHOICES = 128
 """Subsets of groups that stay apart, in one connected component of the pairs."""
 
 
-class Choices(NamedTuple):
-    """What a cluster may take of the groups that stay apart.
-
-    Choices ``parts[a]`` to ``parts[a + 1]`` belong to component a of the pairs; a cluster makes one
-    choice of every component. Groups ``members[starts[q]:starts[q + 1]]`` belong to choice q; one
-    choice is empty.
-    """
-
-    parts: Integers
-    starts: Integers
-    members: Integers
-
-
 @dataclass(frozen=True)
 class PlaneCase:
     """Clusterings into at most k clusters that keep groups together and some pairs apart.
@@ -131,8 +118,8 @@ class PlaneCase:
         return frozenset((a, b) for a, b in found if a != b)
 
     @cached_property
-    def choices(self) -> Choices:
-        """What a cluster may take of the groups in `pairs`.
+    def choices(self) -> tuple[Integers, Integers, Integers]:
+        """What a cluster may take of the groups in `pairs`: the last arrays of `PricedGroups`.
 
         If there were too many choices, some pairs are ignored: that only lowers a bound.
         """
@@ -150,16 +137,14 @@ class PlaneCase:
                 parts = [part for part in parts if part not in touched] + [(inside, allowed)]
         counts = [len(choices) for _, choices in parts]
         every = [sorted(one) for _, choices in parts for one in choices]
-        return Choices(
-            np.cumsum([0, *counts]).astype(np.int64),
-            np.cumsum([0, *map(len, every)]).astype(np.int64),
-            np.array([g for one in every for g in one], np.int64),
-        )
+        firsts = np.cumsum([0, *counts]).astype(np.int64)
+        starts = np.cumsum([0, *map(len, every)]).astype(np.int64)
+        return firsts, starts, np.array([g for one in every for g in one], np.int64)
 
     @cached_property
     def free(self) -> NDArray[np.int32]:
         """The groups that a cluster may take whatever else it takes."""
-        return np.setdiff1d(np.arange(self.n), self.choices.members).astype(np.int32)
+        return np.setdiff1d(np.arange(self.n), self.choices[2]).astype(np.int32)
 
 
 STEPS = 60
@@ -168,7 +153,12 @@ STEPS = 60
 
 @bundle
 class PricedGroups(NamedTuple):
-    """What kernels need to know of a case: means x (n, 2), weights, prices (n,), and `Choices`."""
+    """What kernels need to know of a case: means x (n, 2), weights, prices (n,), and choices.
+
+    A cluster makes one choice for every component of the pairs that stay apart: ``parts[a]`` to
+    ``parts[a + 1]`` are those of component a. Groups ``members[starts[q]:starts[q + 1]]`` belong to
+    choice q; one choice is empty.
+    """
 
     x: FloatArray
     w: FloatArray

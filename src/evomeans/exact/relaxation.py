@@ -33,8 +33,10 @@ from functools import cached_property
 import numpy as np
 
 from evomeans.compiled.jit import jit
+from evomeans.exact.cases import CasesProof, Pair
 from evomeans.exact.cuts import Cuts, add_cuts, are_valid, no_cuts
 from evomeans.exact.points import UNIT, WeightedPoints
+from evomeans.exact.proofs import InvalidProofError, Method
 from evomeans.typing import Flags, FloatArray, Integers
 
 MARGIN = 1e-9
@@ -262,3 +264,61 @@ def fix_pairs(
             if left > least:
                 found[i, j] = True
                 found[j, i] = True
+
+
+# ---- proofs by cases -----------------------------------------------------------------------------
+
+ALWAYS_BUILT = 1000
+"""Points whose matrices are built even if the proof has none of that size: some 20 megabytes."""
+
+
+class TreeProof(CasesProof):
+    """A proof by the multipliers of the relaxation, for clusterings into exactly k clusters."""
+
+    method = Method.RELAXATION
+
+    @property
+    def n_cuts(self) -> int:
+        """Cuts with a price in all the steps together."""
+        return sum(len(step.multipliers.cuts) for step in self.steps if step.multipliers)
+
+    def whole(self, points: WeightedPoints, k: int) -> Subproblem:
+        """Return the whole problem, unless its matrices are larger than any of the proof."""
+        n = points.n
+        sizes = [len(step.multipliers.slack) for step in self.steps if step.multipliers is not None]
+        if n > max(sizes, default=0) and n > ALWAYS_BUILT:
+            raise InvalidProofError(f"The proof has no multipliers for {n} distinct samples.")
+        return Subproblem.of_points(points, k, self.cutoff)
+
+    def bound(self, case: Subproblem, multipliers: Multipliers) -> tuple[float, float]:
+        """Return the bound of multipliers, unless compiled code would read out of bounds."""
+        fits = (
+            multipliers.slack.shape == case.K.shape
+            and are_valid(multipliers.cuts, case.n)
+            and multipliers.prices.shape == (len(multipliers.cuts),)
+        )
+        if not fits:
+            raise InvalidProofError("The multipliers of a step do not fit its case.")
+        bound = proven_bound(case, multipliers)
+        return bound, bound
+
+    def fixed(self, case: Subproblem, multipliers: Multipliers, found: float) -> Subproblem:
+        """Keep pairs apart."""
+        return case.with_apart(pairs_to_fix(case, multipliers, found))
+
+    def split(self, case: Subproblem, pair: Pair) -> tuple[Subproblem, Subproblem] | None:
+        """Return the cases in which two groups are apart and together."""
+        a, b = min(pair), max(pair)
+        if not 0 <= a < b < case.n:
+            return None
+        return case.separated(a, b), case.merged(a, b)
+
+    @staticmethod
+    def end(case: Subproblem, known: float) -> float:
+        """Return the bound of a case that is not split."""
+        if case.n < case.k or case.is_empty:
+            return math.inf  # no clustering into k clusters is left
+        if case.n > case.k:
+            return known
+        # Every group is a cluster of the only clustering.
+        return max(known, float(np.sum(np.diag(case.K) / case.weights)))

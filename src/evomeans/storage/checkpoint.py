@@ -176,7 +176,13 @@ def describe_problem(
     the number of threads: a search may be continued with others.
     """
     frame = engine.frame
-    samples, weights = _digests(engine, X, sample_weight)
+    if is_dask(X):
+        # Block by block, because the sizes of the blocks determine the course too.
+        blocks, weight_blocks = engine.digests(digest)  # type: ignore[attr-defined]
+        samples, weights = digest(blocks), None if weight_blocks is None else digest(weight_blocks)
+    else:
+        samples = digest(*((X.data, X.indices, X.indptr) if is_sparse(X) else (X,)))
+        weights = None if sample_weight is None else digest(sample_weight)
     # It may change if it only ends a search.
     wait = settings.longest_wait(n_clusters) if settings.strategy.agreement > 1 else None
     return {
@@ -197,16 +203,6 @@ def describe_problem(
         "batch": engine.batch,
         "frame": digest(frame.shift, np.array(frame.exponent)),
     }
-
-
-def _digests(engine: Any, X: Any, sample_weight: Any) -> tuple[str, str | None]:
-    """Return the digests of the samples and of their weights."""
-    if is_dask(X):
-        # Block by block, because the sizes of the blocks determine the course too.
-        samples, weights = engine.digests(digest)
-        return digest(samples), None if weights is None else digest(weights)
-    stored = (X.data, X.indices, X.indptr) if is_sparse(X) else (X,)
-    return digest(*stored), None if sample_weight is None else digest(sample_weight)
 
 
 def digest(*arrays: NDArray[Any]) -> str:
