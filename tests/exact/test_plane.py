@@ -15,16 +15,21 @@ from proof_problems import SmallProblem, random_problem, solved
 from evomeans.exact.cases import Limits, ProofStep, StepKind
 from evomeans.exact.certify import by_cases
 from evomeans.exact.plane_boxes import least_value
-from evomeans.exact.plane_case import MOST_CHOICES, PlaneCase
 from evomeans.exact.plane_prices import (
+    PlaneTree,
     PriceSearch,
     ProgramSolution,
-    evaluate,
     first_start,
-    proven_bound,
     solve_program,
 )
-from evomeans.exact.plane_proof import PlaneProof, PlaneTree, groups_together
+from evomeans.exact.plane_proof import (
+    MOST_CHOICES,
+    PlaneCase,
+    PlaneProof,
+    evaluate,
+    groups_together,
+    proven_bound,
+)
 from evomeans.exact.points import WeightedPoints
 from evomeans.exact.proofs import InvalidProofError, Method
 
@@ -99,7 +104,7 @@ def test_the_least_value_is_that_of_all_subsets(seed: int) -> None:
             mean = (w[:, None] * x).sum(axis=0) / w.sum()
             cost = (w * np.square(x - mean).sum(axis=1)).sum()
             best = min(best, cost - prices[index].sum())
-    found, _ = least_value(case, prices, 1e-9, -np.inf)
+    found, _ = least_value(case.priced(prices), 1e-9, -np.inf)
     assert best - 1e-8 <= found <= best + 1e-12
 
 

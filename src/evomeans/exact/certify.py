@@ -21,10 +21,15 @@ from evomeans.exact.cases import Limits
 from evomeans.exact.cuts import FoundCuts, add_cuts, find_cuts, grow_stars, no_cuts, sweep_cuts
 from evomeans.exact.line import prefix_sums, row_minima
 from evomeans.exact.parts import MOST_POINTS, by_parts, exchange
-from evomeans.exact.plane_boxes import Boxes, bound_boxes, sort_groups
-from evomeans.exact.plane_case import PricedGroups, descend, join
-from evomeans.exact.plane_prices import normal_matrix
-from evomeans.exact.plane_proof import PlaneTree
+from evomeans.exact.plane_boxes import (
+    Boxes,
+    PricedGroups,
+    bound_boxes,
+    descend,
+    join,
+    sort_groups,
+)
+from evomeans.exact.plane_prices import PlaneTree, normal_matrix
 from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints
 from evomeans.exact.proofs import (
     DirectProof,
@@ -144,7 +149,7 @@ def kernel_calls() -> list[Call]:
     marks, mask = np.zeros(1, np.bool_), np.zeros((1, 1), np.bool_)
     cuts = no_cuts()
     found = FoundCuts(cuts, one, small, index, one, one, grid, one, index)
-    groups = PricedGroups(grid, one, one, index, index, index)
+    groups = PricedGroups(grid, one, one, index, index, index, small)
     boxes = Boxes(np.zeros((1, 1), np.int32), cube, index, one)
     pairs, scratch = np.zeros((1, 2), np.int64), np.zeros((4, 2), np.int64)
     parts = grid, grid, one, index, index, grid, one, cube, grid, pairs
@@ -160,7 +165,7 @@ def kernel_calls() -> list[Call]:
         Call(fix_pairs, (grid, one, mask, 0.0, mask), 0.3),
         Call(bound_boxes, (groups, 0.0, 0.0, 0.0, boxes, grid, index), 2.0),
         Call(descend, (groups, small, grid, one), 0.7),
-        Call(join, (groups, small, grid, mask), 0.4),
+        Call(join, (groups, grid, mask), 0.4),
         Call(sort_groups, (groups, 0.0, 0.0, 0.0, boxes, index, marks, scratch), 2.0),
         Call(normal_matrix, (index, small, one, one, grid), 0.3),
         Call(add_cuts, (grid, grid, one, cuts, one), 0.5),

@@ -1,16 +1,7 @@
-"""Prices of groups of points: the bound that they prove, and the search for good ones.
+"""The search for prices with a high bound, see `plane_proof`, and branch and price.
 
-With prices p, a group of weight w and mean x gains a(y) = w |x - y|² - p in a cluster with mean y.
-Let f(y) be the least sum of a(y) over groups that may share a cluster, and v its least value over
-all y. A clustering into at most k clusters costs at least
-
-    sum of p + sum of scatters + k min(0, v),
-
-for any prices (docs/background/proofs.md). This is the bound of column generation [1]_, [2]_;
-`plane_boxes` bounds v from below.
-
-`PriceSearch` looks for prices with a high bound, and nothing in it has to be exact. Every cluster
-that pricing finds is a column of a linear program, which takes the cluster Q with a share z_Q >= 0:
+Nothing in this search has to be exact. Every cluster that pricing finds is a column of a linear
+program [1]_, [2]_, which takes the cluster Q with a share z_Q >= 0:
 
     least sum of c_Q z_Q   such that every group is covered: sum of z_Q over Q with i in Q >= 1,
                            and at most k clusters are taken: sum of z_Q <= k.
@@ -39,7 +30,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -47,64 +38,20 @@ from scipy.sparse import csc_array
 from scipy.spatial import cKDTree
 
 from evomeans.compiled.jit import jit
-from evomeans.exact.cases import Limits
-from evomeans.exact.plane_boxes import least_value
-from evomeans.exact.plane_case import PlaneCase, clusters_at, descend_all
-from evomeans.exact.points import UNIT, relative_error, sums_by
+from evomeans.exact.cases import CaseTree, Limits, Node, Pair, ProofStep, StepKind, untold
+from evomeans.exact.plane_boxes import clusters_at, descend_all, least_value
+from evomeans.exact.plane_proof import (
+    PlaneCase,
+    PlaneProof,
+    evaluate,
+    groups_together,
+    proven_bound,
+)
+from evomeans.exact.points import kmeans, sums_by
 from evomeans.typing import FloatArray, Integers, Labels
 
 Members = Labels
 """The groups of a cluster, sorted."""
-
-BOX_TOLERANCE = 1e-9
-"""What the bound may lose at the boxes, as a share of all prices."""
-LARGEST_PRICE = 1e290
-"""Prices from here on prove nothing: their sums might overflow."""
-
-
-class Evaluation(NamedTuple):
-    """What prices prove of the computed groups."""
-
-    bound: float
-    """No clustering of the computed groups costs less."""
-    cluster_bound: float
-    """At most v."""
-    error: float
-    """What rounding can change of the cost minus the prices of a cluster."""
-
-
-def evaluate(case: PlaneCase, prices: FloatArray) -> Evaluation:
-    """Return the lower bound that prices prove, in the units of the points.
-
-    Rounding is allowed for, see docs/background/proofs.md. Each box subtracts what its own sums may
-    be off by; the ``error`` is for discs on the wrong side and for middles of boxes.
-    """
-    if not np.abs(prices).max() < LARGEST_PRICE:
-        return PROVES_NOTHING
-    paid = float(np.maximum(prices, 0.0).sum())
-    radius = math.sqrt(float((np.maximum(prices, 0.0) / case.weights).max()))
-    least, _ = least_value(case, prices, BOX_TOLERANCE * paid / case.k, -np.inf)
-    error = 64 * UNIT * (paid + float(case.weights.sum()) * radius * case.extent)
-    least -= error
-    total = math.fsum(prices.tolist()) - 4 * UNIT * math.fsum(np.abs(prices).tolist())
-    scatter = math.fsum(case.scatters.tolist()) * (1 - relative_error(case.points))
-    bound = total + scatter + case.k * min(0.0, least)
-    return Evaluation(bound, least, error)
-
-
-PROVES_NOTHING = Evaluation(-math.inf, -math.inf, math.inf)
-
-
-def proven_bound(case: PlaneCase, bound: float) -> float:
-    """Lower a bound of the computed groups to one of the points.
-
-    The root of the inertia is a norm, so it differs from that of groups that are moved by
-    their errors by at most the displacement.
-    """
-    if not bound > 0:
-        return 0.0
-    return max(0.0, math.sqrt(bound) * (1 - 4 * UNIT) - case.displacement) ** 2 * (1 - 4 * UNIT)
-
 
 NEIGHBOURS_JOINED = 8
 """Points next to each cluster for which the clusters with one point more are columns at once."""
@@ -269,12 +216,13 @@ class PriceSearch:
         """Keep the prices if their bound is the best, and add clusters that are too cheap."""
         case = self.case
         total, k = float(prices.sum()) + self.scatter, case.k
-        values, ends = descend_all(case, prices, self._starts)
+        groups = case.priced(prices)
+        values, ends = descend_all(groups, self._starts)
         if total + k * min(float(values.min()), 0.0) > self.bound:
             # Promising: now look everywhere.
             tolerance = ROUGH * self.cutoff / k
-            least, places = least_value(case, prices, tolerance, -sigma - 1e-7 * self.unit)
-            more = descend_all(case, prices, places)
+            least, places = least_value(groups, tolerance, -sigma - 1e-7 * self.unit)
+            more = descend_all(groups, places)
             values, ends = np.append(values, more[0]), np.concatenate([ends, more[1]])
             bound = total + k * min(least, 0.0)
             if bound > self.bound:
@@ -282,7 +230,7 @@ class PriceSearch:
         order = np.argsort(values, kind="stable")
         order = order[values[order] + sigma < -1e-9 * self.unit]
         n_new = 0
-        for found in clusters_at(case, prices, ends[order]):
+        for found in clusters_at(groups, ends[order]):
             members = np.flatnonzero(found).astype(np.int32)
             if len(members):
                 n_new += self._add(members)
@@ -413,3 +361,62 @@ def normal_matrix(
                 found[i, members[t]] += ratio
             found[n, i] -= last
         found[n, n] += last
+
+
+# ---- branch and price ----------------------------------------------------------------------------
+
+
+class PlaneTree(CaseTree):
+    """A search tree over the clusterings of points in the plane, which needs a known one."""
+
+    proof_type = PlaneProof
+    share_of_gap = 0.5
+    n_columns = 0
+    labels: Integers
+
+    def _root(self, former: Node | None) -> tuple[PlaneCase, ProgramSolution]:
+        case = PlaneCase.of_points(self.points, self.k)
+        return case, first_start(case, self.labels)
+
+    def _worked(
+        self, case: PlaneCase, start: ProgramSolution, inherited: float, is_root: bool = False
+    ) -> Node:
+        if case.is_empty:
+            return Node(case, start, math.inf, [ProofStep(StepKind.END)])
+        search = PriceSearch(case, self.cutoff, start)
+        search.run(self.limits, self._goal, self._tell if is_root else untold)
+        self.n_columns += len(search.clusters)
+        start, prices = search.solution, search.prices
+        found = evaluate(case, prices)
+        bound = max(inherited, proven_bound(case, found.bound))
+        if bound >= self._goal or self.limits.expired():
+            return Node(case, start, bound, [ProofStep(StepKind.END, prices)])
+        centres = search.centres() if self.improving else None
+        better = None if centres is None else self._if_better(kmeans(self.points, centres))
+        steps = [ProofStep(StepKind.FIX, prices), ProofStep(StepKind.END)]
+        labels = groups_together(case, prices, found, self.cutoff)
+        if labels is None:
+            return Node(case, start, self.cutoff, steps, better)
+        merged = case.regrouped(labels)
+        return Node(merged, start.regrouped(case, merged), bound, steps, better)
+
+    def _halves(self, node: Node, pair: Pair) -> list[tuple[PlaneCase, ProgramSolution]]:
+        halves = node.case.separated(pair), node.case.merged(pair)
+        return [(half, node.start.regrouped(node.case, half)) for half in halves]
+
+    def _undecided(self, node: Node) -> Pair | None:
+        """Return points of the two groups that share half a cluster; None if all is decided."""
+        n = node.case.n
+        if n < 2:
+            return None
+        share = together(n, node.start.clusters, node.start.shares)
+        own = np.diag(share)
+        score: FloatArray = np.minimum(share, np.minimum(own[:, None], own) - share)
+        np.fill_diagonal(score, -np.inf)
+        for one, other in node.case.pairs:
+            score[one, other] = score[other, one] = -np.inf
+        a, b = divmod(int(np.argmax(score)), n)
+        if not score[a, b] > 0:
+            return None
+        first = np.unique(node.case.groups, return_index=True)[1]
+        return int(first[a]), int(first[b])
