@@ -21,14 +21,7 @@ from evomeans.exact.cases import Limits
 from evomeans.exact.cuts import FoundCuts, add_cuts, find_cuts, grow_stars, no_cuts, sweep_cuts
 from evomeans.exact.line import prefix_sums, row_minima
 from evomeans.exact.parts import MOST_POINTS, by_parts, exchange
-from evomeans.exact.plane_boxes import (
-    Boxes,
-    PricedGroups,
-    bound_boxes,
-    descend,
-    join,
-    sort_groups,
-)
+from evomeans.exact.plane_boxes import Boxes, PricedGroups, bound_boxes, descend, join, sort_groups
 from evomeans.exact.plane_prices import PlaneTree, normal_matrix
 from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints
 from evomeans.exact.proofs import (
