@@ -129,24 +129,15 @@ def test_an_ended_search_ends_at_once_and_goes_on_if_it_may(path, batch):
     "kind", ["PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"], ids=lambda kind: kind
 )
 def test_every_bit_generator_of_numpy_can_be_kept(path, kind):
-    def source():
-        return np.random.Generator(getattr(np.random, kind)(7))
-
-    whole, generator = search(seed=source()), source()
-    search(Checkpoint(path, PROBLEM), stop_at=[9], seed=source())
-    assert_same_result(search(Checkpoint(path, PROBLEM), seed=generator), whole)
+    """An instance is advanced by a resumed search as by a whole one."""
+    one, other, third = (np.random.Generator(getattr(np.random, kind)(7)) for _ in range(3))
+    whole = search(seed=one)
+    search(Checkpoint(path, PROBLEM), stop_at=[9], seed=other)
+    assert_same_result(search(Checkpoint(path, PROBLEM), seed=third), whole)
+    assert one.random() == third.random()
     other = np.random.Generator(np.random.PCG64(0) if kind != "PCG64" else np.random.SFC64(0))
     with pytest.raises(CheckpointError, match="bit generator"):
         search(Checkpoint(path, PROBLEM), seed=other)
-
-
-def test_the_generator_ends_where_it_would_have(path):
-    """An instance is advanced by a resumed search as by a whole one."""
-    whole, resumed = np.random.default_rng(1), np.random.default_rng(1)
-    search(seed=whole)
-    search(Checkpoint(path, PROBLEM), stop_at=[9], seed=np.random.default_rng(1))
-    search(Checkpoint(path, PROBLEM), seed=resumed)
-    assert whole.random() == resumed.random()
 
 
 def test_the_best_is_kept_even_if_it_is_no_member(path):
@@ -159,9 +150,9 @@ def test_the_best_is_kept_even_if_it_is_no_member(path):
 # When it is written
 
 
-def scripted(checkpoint, *, now=0.0, seconds=1.0, during=None, **limits):
+def scripted(checkpoint, *, now=0.0, clock=None, seconds=1.0, during=None, **limits):
     """Search where every solution takes some seconds of a scripted clock."""
-    clock = ScriptedClock(now)
+    clock = clock or ScriptedClock(now)
     engine = ScriptedEngine(repeat(3.0), clock=clock, seconds=seconds, during=during or {})
     settings = SearchSettings(2, 4, **{"max_offspring": 20, **limits})
     rng = np.random.default_rng(0)
@@ -192,15 +183,8 @@ def test_slow_writes_are_made_less_often(path, monkeypatch):
         clock.now += 2.0
 
     monkeypatch.setattr("evomeans.storage.checkpoint.write_archive", slow)
-    engine = ScriptedEngine(repeat(3.0), clock=clock)
-    solve(
-        engine,
-        2,
-        SearchSettings(2, 4, max_offspring=100),
-        np.random.default_rng(0),
-        clock=clock,
-        observers=[Checkpoint(path, PROBLEM, every=5.0, clock=clock)],
-    )
+    keeper = Checkpoint(path, PROBLEM, every=5.0, clock=clock)
+    scripted(keeper, clock=clock, max_offspring=100)
     assert np.diff(writes[:-1]).tolist() == [42.0] + [40.0] * (len(writes) - 3)
 
 
@@ -218,15 +202,10 @@ def test_time_goes_on_where_it_stopped(path):
 
 
 def test_a_path_that_cannot_be_written_is_an_error_before_the_search(tmp_path):
-    engine = ScriptedEngine(repeat(3.0))
+    engine, rng = ScriptedEngine(repeat(3.0)), np.random.default_rng(0)
+    keeper = Checkpoint(tmp_path / "missing" / "c", PROBLEM)
     with pytest.raises(FileNotFoundError):
-        solve(
-            engine,
-            2,
-            SETTINGS,
-            np.random.default_rng(0),
-            observers=[Checkpoint(tmp_path / "missing" / "c", PROBLEM)],
-        )
+        solve(engine, 2, SETTINGS, rng, observers=[keeper])
     assert engine.starts == []
 
 
