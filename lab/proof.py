@@ -10,11 +10,10 @@ large      Pendigit and Letters in parts, by several processes
 separated  a mixture of 100,000 rows, proven in closed form
 
 Problems can also be named, as ``dataset:clusters``. The clustering comes from HGMeans with seed 0,
-which is not timed. Seconds are those of the processor, on one thread; with ``--jobs`` above 1 and
-with ``--engine gpu`` they are seconds of the clock. ``--processes`` works on several problems at a
-time. Every proof is checked once more. ``--output`` appends the rows to a CSV file, from which
-``--accept`` writes what is proven into best_known.csv, and ``--table`` prints the table of
-docs/laboratory/proofs.md.
+which is not timed. Seconds are those of the processor, on one thread; with ``--jobs`` above 1,
+they are seconds of the clock. ``--processes`` works on several problems at a time. Every proof is
+checked once more. ``--output`` appends the rows to a CSV file, from which ``--accept`` writes what
+is proven into best_known.csv, and ``--table`` prints the table of docs/laboratory/proofs.md.
 """
 
 from __future__ import annotations
@@ -99,15 +98,14 @@ def measure(
     max_time: float,
     n_jobs: int = 1,
     method: str | None = None,
-    engine: str = "cpu",
     part_size: int | None = None,
 ) -> Row:
     """Search, prove and check."""
     name, k = parse_setup(setup)
     X = samples(name)
     labels = evomeans.HGMeans(k, random_state=0, n_jobs=n_jobs).fit(X).labels_
-    if n_jobs > 1 or engine == "gpu":
-        options: dict[str, Any] = {"n_jobs": n_jobs, "engine": engine, "part_size": part_size}
+    if n_jobs > 1:
+        options: dict[str, Any] = {"n_jobs": n_jobs, "part_size": part_size}
         found = evomeans.certify(X, labels, max_time=max_time, method=method or "auto", **options)
         began = time.process_time()
         found.verify(X)
@@ -242,7 +240,6 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--group", action="append", choices=tuple(GROUPS), default=[])
     parser.add_argument("--seconds", type=float, help="for each problem, instead of the usual ones")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--engine", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--part-size", type=int, help="of parts, instead of one that suits")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--method", choices=[str(method) for method in Method])
@@ -267,7 +264,7 @@ def main(given: Sequence[str] | None = None) -> None:
     prepare()
     print(HEADER, flush=True)
     total = 0.0
-    options = arguments.jobs, arguments.method, arguments.engine, arguments.part_size
+    options = arguments.jobs, arguments.method, arguments.part_size
     calls = [(setup, arguments.seconds or seconds, *options) for setup, seconds in chosen.items()]
     for row in measured(calls, arguments.processes):
         total += row.seconds

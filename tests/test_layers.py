@@ -54,7 +54,7 @@ FLOORS: dict[str, set[str]] = {
 HEAVY = {
     "numba": {"compiled", "kernels", "exact", "engines.cpu"},
     "llvmlite": {"compiled", "engines.cpu"},
-    "torch": {"engines.gpu", "exact.projection"},
+    "torch": {"engines.gpu"},
     "triton": {"engines.gpu"},
     "dask": {"engines.dask", "estimators", "cli"},
     "distributed": {"engines.dask", "cli"},

@@ -16,8 +16,7 @@ from evomeans.exact.cuts import add_cuts
 from evomeans.exact.plane_proof import PlaneProof
 from evomeans.exact.points import WeightedPoints
 from evomeans.exact.proofs import InvalidProofError
-from evomeans.exact.relaxation import Multipliers, Subproblem
-from evomeans.exact.tree import TreeProof
+from evomeans.exact.relaxation import Multipliers, Subproblem, TreeProof
 from evomeans.typing import FloatArray
 from lab.instances import library
 

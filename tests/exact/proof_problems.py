@@ -31,18 +31,12 @@ class SmallProblem(NamedTuple):
 
 def clusterings(n: int, k: int) -> Iterator[NDArray[np.int64]]:
     """All clusterings of n points into exactly k clusters."""
-
-    def extend(labels: list[int], used: int) -> Iterator[list[int]]:
-        if len(labels) == n:
-            if used == k:
-                yield labels
-            return
-        if used + n - len(labels) < k:
-            return
-        for label in range(min(used + 1, k)):
-            yield from extend([*labels, label], max(used, label + 1))
-
-    yield from (np.array(labels) for labels in extend([], 0))
+    found: list[tuple[int, ...]] = [()]
+    for _ in range(n):
+        found = [
+            (*one, label) for one in found for label in range(min(max(one, default=-1) + 2, k))
+        ]
+    return (np.array(one) for one in found if len(set(one)) == k)
 
 
 def costs_of(points: WeightedPoints, every: NDArray[np.int64], k: int) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ import evomeans
 from evomeans.exact.cases import ProofStep, StepKind
 from evomeans.exact.points import WeightedPoints
 from evomeans.exact.proofs import DirectProof, InvalidProofError, PartsProof, SeparationProof
-from evomeans.exact.tree import TreeProof
+from evomeans.exact.relaxation import TreeProof
 
 RNG = np.random.default_rng(0)
 X = np.concatenate([RNG.normal(size=(14, 3)), RNG.normal(size=(14, 3)) + 2.5])

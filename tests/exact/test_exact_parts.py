@@ -100,7 +100,7 @@ def test_any_parts_have_bounds_that_add_up_to_a_true_one(seed) -> None:
         few = len(own) == 0 or rng.random() < 0.1
         labels = found.labels[own]
         restricted = found.points.restricted(own)
-        proofs.append(None if few else prove_part(restricted, found.k, labels, Limits(max_time=2)))
+        proofs.append(None if few else prove_part(restricted, found.k, labels, 2.0))
     bound = PartsProof(parts, tuple(proofs)).lower_bound(found.points, found.k)
     assert 0.0 <= bound <= found.optimum * (1 + 1e-13)
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from evomeans.exact import LineClustering, cluster_line, line_program
-from evomeans.exact.line_program import segment_cost
+from evomeans.exact import LineClustering, cluster_line, line
+from evomeans.exact.line import segment_cost
 
 Floats = NDArray[np.float64]
 Problem = tuple[Floats, Floats, int]
@@ -147,7 +147,7 @@ def test_agrees_with_a_quadratic_recursion(
     law: str, k: int, weighted: bool, coarse: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Hundreds of points: pruning, coarse bound and packed minimisers do not lose the optimum."""
-    monkeypatch.setattr(line_program, "COARSE", coarse)
+    monkeypatch.setattr(line, "COARSE", coarse)
     rng = np.random.default_rng(k)
     x = {
         "uniform": rng.random(600),
@@ -159,24 +159,6 @@ def test_agrees_with_a_quadratic_recursion(
     check_result(result, x, w, k)
     order = np.argsort(x)
     assert result.inertia == pytest.approx(optimum_by_squares(x[order], w[order], k), rel=1e-10)
-
-
-def test_the_coarse_problem_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With many points, the upper bound comes from a program over few points, and is close."""
-    sizes = []
-    solve = line_program.best_starts
-
-    def record(x: Floats, w: Floats, k: int) -> Any:
-        sizes.append(x.size)
-        return solve(x, w, k)
-
-    monkeypatch.setattr(line_program, "best_starts", record)
-    x, w = np.sort(np.random.default_rng(0).random(20_000)), np.ones(20_000)
-    starts = line_program.good_starts(x, w, 5)
-    upper = line_program.segment_means(x, w, starts)[2]
-    assert len(sizes) == 1
-    assert sizes[0] < 5000
-    assert cluster_line(x, 5).inertia <= upper <= 1.01 * cluster_line(x, 5).inertia
 
 
 @given(problems())
@@ -252,16 +234,9 @@ def test_costs_of_short_segments_are_precise() -> None:
     """Costs keep 13 digits where they are 1e-11 and less of what the prefix sums add up."""
     rng = np.random.default_rng(0)
     x, w = np.sort(rng.random(2000)), rng.random(2000)
-    sums, _ = line_program.segment_sums(x, w, np.zeros(x.size, np.int32))
+    sums, _ = line.segment_sums(x, w, np.zeros(x.size, np.int32))
     exact = ExactSegments(x, w)
     for i in (*range(10), *range(10, 1990, 100)):
         for j in (i + 2, i + 3, i + 10):
             expected = pytest.approx(float(exact.cost(i, j)), rel=1e-13, abs=0)
             assert segment_cost(sums, i, j) == expected
-
-
-def test_packed_minimisers_come_back() -> None:
-    """Packing a non-decreasing sequence loses nothing."""
-    sequence = np.sort(np.random.default_rng(0).integers(3, 90, 200)).astype(np.int32)
-    packed = line_program.pack(sequence)
-    assert [line_program.unpack(packed, row) for row in range(200)] == sequence.tolist()

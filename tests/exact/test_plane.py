@@ -15,10 +15,21 @@ from proof_problems import SmallProblem, random_problem, solved
 from evomeans.exact.cases import Limits, ProofStep, StepKind
 from evomeans.exact.certify import by_cases
 from evomeans.exact.plane_boxes import least_value
-from evomeans.exact.plane_case import MOST_CHOICES, PlaneCase
-from evomeans.exact.plane_master import Master, ProgramSolution
-from evomeans.exact.plane_prices import PriceSearch, evaluate, first_start, proven_bound
-from evomeans.exact.plane_proof import PlaneProof, PlaneTree, groups_together
+from evomeans.exact.plane_prices import (
+    PlaneTree,
+    PriceSearch,
+    ProgramSolution,
+    first_start,
+    solve_program,
+)
+from evomeans.exact.plane_proof import (
+    MOST_CHOICES,
+    PlaneCase,
+    PlaneProof,
+    evaluate,
+    groups_together,
+    proven_bound,
+)
 from evomeans.exact.points import WeightedPoints
 from evomeans.exact.proofs import InvalidProofError, Method
 
@@ -93,7 +104,7 @@ def test_the_least_value_is_that_of_all_subsets(seed: int) -> None:
             mean = (w[:, None] * x).sum(axis=0) / w.sum()
             cost = (w * np.square(x - mean).sum(axis=1)).sum()
             best = min(best, cost - prices[index].sum())
-    found, _ = least_value(case, prices, 1e-9, -np.inf)
+    found, _ = least_value(case.priced(prices), 1e-9, -np.inf)
     assert best - 1e-8 <= found <= best + 1e-12
 
 
@@ -101,7 +112,7 @@ def test_too_many_pairs_are_ignored_rather_than_enumerated() -> None:
     """A star of 20 pairs has 2**20 choices; ignoring some of its pairs lowers the bound only."""
     points = WeightedPoints.of_samples(np.random.default_rng(0).normal(size=(21, 2)))
     case = PlaneCase(points, 3, np.arange(21), tuple((0, j) for j in range(1, 21)))
-    assert np.diff(case.choices.parts).max() <= MOST_CHOICES
+    assert np.diff(case.choices[0]).max() <= MOST_CHOICES
     assert not case.is_empty
     prices = np.full(21, 0.3)
     whole = PlaneCase.of_points(points, 3)
@@ -224,14 +235,9 @@ def test_prices_that_are_not_numbers_prove_nothing(bad: float) -> None:
 
 def test_the_program_finds_the_prices_of_a_small_one() -> None:
     """Three points, two clusters: {0, 1} and {2} are the best that these columns offer."""
-    master = Master(3, 2, 100.0)
-    for members, cost in (([0, 1], 1.0), ([1, 2], 3.0), ([0, 2], 4.0), ([2], 0.0), ([0], 0.0)):
-        assert not master.knows(np.array(members, np.int32))
-        master.add(np.array(members, np.int32), cost)
-    assert master.knows(np.array([2], np.int32))
-    start = ProgramSolution(np.ones(3), 1.0, np.array([1.0]), np.nan)
-    found = master.solve(start, 1e-9)
-    assert found is not None
+    clusters = [np.array(one, np.int32) for one in ([0, 1], [1, 2], [0, 2], [2], [0])]
+    start = ProgramSolution(clusters[:1], np.ones(1), np.ones(3))
+    found = solve_program(start, clusters, [1.0, 3.0, 4.0, 0.0, 0.0], 2, 100.0, 1e-9)
     assert found.value == pytest.approx(1.0, abs=1e-6)
     assert found.prices.sum() - 2 * found.sigma == pytest.approx(1.0, abs=1e-6)
     assert found.shares[:4] == pytest.approx([1.0, 0.0, 0.0, 1.0], abs=1e-3)

@@ -7,8 +7,7 @@ import pytest
 from proof_problems import problems, solved
 
 from evomeans.exact.points import WeightedPoints
-from evomeans.exact.proofs import direct_optimum, is_direct
-from evomeans.exact.separation import separation_bound
+from evomeans.exact.proofs import direct_optimum, is_direct, separation_bound
 
 
 def blobs(n: int, k: int, distance: float, seed: int) -> tuple[np.ndarray, np.ndarray]:

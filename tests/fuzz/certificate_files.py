@@ -7,10 +7,8 @@ arithmetic over all clusterings.
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,6 @@ import numpy as np
 import evomeans
 from evomeans.exact.proofs import InvalidProofError
 from evomeans.storage.certificate_file import VERSION
-from tests.fuzz import running
 from tests.fuzz.certificates import Floats, Problem, Rationals, Rng
 from tests.fuzz.tampering import contents, rewrite, tamper
 
@@ -176,9 +173,3 @@ def other_samples(rng: Rng, X: Floats, weights: Floats | None) -> Samples:
             return X, rng.random(n)
         case _:
             return np.round(rng.normal(size=(n, d)), 1), weights
-
-
-run = partial(running.run, "tests.fuzz.certificate_files")
-
-if __name__ == "__main__":
-    sys.exit(running.main("tests.fuzz.certificate_files"))

@@ -2,13 +2,11 @@
 
 ``case`` draws a small problem, proves what can be proven, and compares all that is claimed with the
 optimum over all clusterings in rational numbers: no lower bound may exceed it, not even in the last
-digit. ``python -m tests.fuzz.certificates --minutes 10 --processes 2`` runs many; case i of seed s
-draws from ``default_rng([s, i])``, and ``--seed s --case i`` repeats it.
+digit. ``python -m tests.fuzz certificates --minutes 10`` runs many.
 """
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,9 +19,6 @@ from numpy.typing import NDArray
 from evomeans import Certificate, HGMeans, HGMeansPath, certify
 from evomeans.exact.proofs import InvalidProofError
 from tests.fuzz import running
-
-NAME = "tests.fuzz.certificates"
-run = partial(running.run, NAME)
 
 Floats = NDArray[np.float64]
 Rng = np.random.Generator
@@ -325,7 +320,3 @@ def case(rng: Rng) -> str:
             warnings.simplefilter("ignore")
             said.append(f"model {check_models(problem, exact, rng)}")
     return running.SEPARATOR.join(said)
-
-
-if __name__ == "__main__":
-    sys.exit(running.main(NAME))

@@ -8,7 +8,6 @@ belong together, constraints hold, and the same fit gives the same bits again.
 from __future__ import annotations
 
 import pickle
-import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,16 +27,13 @@ from evomeans import (
     TrimmedHGMeans,
 )
 from evomeans.engines.constrained.links import InfeasibleError
-from tests.fuzz import optima, running
+from tests.fuzz import optima
 
-NAME = "tests.fuzz.estimators"
 # Most cases have tiny searches, so that there are many of them; of some, the default is tried.
 TINY = {"min_population": 2, "max_population": 3, "max_offspring": 2}
 DEFAULT_SHARE = 0.1
 # A relative difference of objectives that is more than rounding in double and single precision.
 ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-4}
-
-run = partial(running.run, NAME)
 
 
 @dataclass(frozen=True)
@@ -372,7 +368,3 @@ KINDS: dict[str, Callable[[np.random.Generator, dict[str, Any]], str]] = {
     "constrained": constrained,
     "path": path,
 }
-
-
-if __name__ == "__main__":
-    sys.exit(running.main(NAME))

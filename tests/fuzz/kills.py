@@ -9,14 +9,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
-from tests.fuzz import running
-
-NAME = "tests.fuzz.kills"
 CASE_SECONDS = 240.0
 # The first imports alone can take this long on a busy machine.
 LONGEST = 120.0
@@ -106,9 +103,3 @@ def outcome(folder: Path) -> dict[str, str]:
             rows = [{**row, "seconds": ""} for row in csv.DictReader(file)]
         tables[path.name] = repr(rows)
     return tables
-
-
-run = partial(running.run, NAME)
-
-if __name__ == "__main__":
-    sys.exit(running.main(NAME))

@@ -2,19 +2,14 @@
 
 A module of fuzz cases has a function ``case(rng)``. It returns the kind of outcome in a word or
 two, or several kinds with a separator between them, and raises where evomeans did something that it
-must not do. Everything else is here::
+must not do. Everything else is here.
 
-    run = partial(running.run, "tests.fuzz.files")
-
-    if __name__ == "__main__":
-        sys.exit(running.main("tests.fuzz.files"))
-
-Case number i of seed s draws from ``default_rng([s, i])``, so ``--seed s --case i`` repeats it.
+Case number i of seed s draws from ``default_rng([s, i])``: ``python -m tests.fuzz files --seed s
+--case i`` repeats it.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import faulthandler
 import importlib
@@ -29,7 +24,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import takewhile
@@ -75,9 +70,8 @@ class Report:
         if len(self.findings) > MOST_SHOWN:
             lines.append(f"{len(self.findings)} findings; the first {MOST_SHOWN}:")
         for one in self.findings[:MOST_SHOWN]:
-            lines.append(
-                f"{one.kind}: python -m {self.name} --seed {self.seed} --case {one.number}"
-            )
+            again = f"{self.name.rpartition('.')[2]} --seed {self.seed} --case {one.number}"
+            lines.append(f"{one.kind}: python -m tests.fuzz {again}")
             lines += [f"    {line}" for line in one.detail.splitlines()]
         return "\n".join(lines)
 
@@ -202,7 +196,7 @@ def serve(name: str, seed: int) -> None:
     print(json.dumps(limit), file=answers)
     for line in sys.stdin:
         try:
-            answer: tuple[str, str | None] = (_run(module, seed, int(line)), None)
+            answer: tuple[str, str | None] = (run_case(module, seed, int(line)), None)
         except Exception as error:
             answer = (type(error).__name__, traceback.format_exc()[-LONGEST_DETAIL:])
         print(json.dumps(answer), file=answers)
@@ -216,24 +210,9 @@ def _limit_memory(size: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (size, hard))
 
 
-def _run(module: object, seed: int, number: int) -> str:
+def run_case(module: object, seed: int, number: int) -> str:
+    """Run one case in this process."""
     return str(module.case(np.random.default_rng([seed, number])))  # type: ignore[attr-defined]
-
-
-def main(name: str, arguments: Sequence[str] | None = None) -> int:
-    """Run the cases of a module as the command line says; the exit code is 1 if one has failed."""
-    parser = argparse.ArgumentParser(prog=f"python -m {name}")
-    parser.add_argument("--minutes", type=float, default=1.0, help="how long to run (1)")
-    parser.add_argument("--seed", type=int, default=0, help="of the random numbers (0)")
-    parser.add_argument("--processes", type=int, default=os.cpu_count(), help="(one per core)")
-    parser.add_argument("--case", type=int, help="run only this case, here and without limits")
-    given = parser.parse_args(arguments)
-    if given.case is not None:
-        print(_run(importlib.import_module(name), given.seed, given.case))
-        return 0
-    report = run(name, seed=given.seed, seconds=60.0 * given.minutes, processes=given.processes)
-    print(report, flush=True)
-    return int(bool(report.findings))
 
 
 if __name__ == "__main__":

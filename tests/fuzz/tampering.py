@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+import evomeans
 from evomeans.storage.archive import write_archive
 
 FLOATS = (
@@ -137,3 +138,13 @@ def replace_field(meta: dict[str, Any], rng: np.random.Generator) -> None:
         del place[key]
     else:
         place[key] = JSON[rng.integers(len(JSON))]
+
+
+def check_possible(model: Any, n_samples: int) -> None:
+    """Check what is true of any fitted model, whatever it was given."""
+    labels = model.labels_
+    assert labels.shape == (n_samples,)
+    assert labels.min() >= (-1 if isinstance(model, evomeans.TrimmedHGMeans) else 0)
+    assert labels.max() < len(model.cluster_centers_)
+    assert np.isfinite(model.cluster_centers_).all()
+    assert 0.0 <= model.inertia_ < np.inf

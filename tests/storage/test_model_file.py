@@ -19,7 +19,6 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-import evomeans
 from evomeans import ConstrainedHGMeans, HGMeans, ModelFileError, load
 from evomeans.estimators.persistence import VERSION
 from evomeans.search import DEEP, PAPER
@@ -229,19 +228,6 @@ def test_only_a_fitted_model_with_valid_parameters_is_saved(tmp_path, model):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_keeps_the_old_model(path, model, monkeypatch):
-    before = path.read_bytes()
-
-    def full(*arguments):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        copy.copy(model).set_params(n_jobs=2).save(path)
-    assert path.read_bytes() == before
-    assert [file.name for file in path.parent.iterdir()] == [path.name]
-
-
 # Files that are no good
 
 
@@ -415,8 +401,3 @@ def test_flipped_bytes_give_the_model_or_the_error(tmp_path_factory, model, seed
 def test_every_column_of_a_history_is_stored():
     """A new one of a type that cannot be stored would be forgotten."""
     assert {f"history_{name}" for name in COLUMNS} == {*HISTORY_MEMBERS}
-
-
-def test_load_is_the_public_name():
-    assert evomeans.load is load
-    assert issubclass(ModelFileError, ValueError)

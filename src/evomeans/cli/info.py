@@ -29,7 +29,7 @@ def needed_calls() -> list[Any]:
     from evomeans.kernels import matching, ward
 
     needed = [*certify.kernel_calls(), *matching.kernel_calls(), *ward.kernel_calls()]
-    needed += [*constrained.kernel_calls(), *trimmed.kernel_calls(), *certify.line_calls()]
+    needed += [*constrained.kernel_calls(), *trimmed.kernel_calls()]
     for dtype in (np.float64, np.float32):
         dense = np.ones((1, 1), dtype)
         for samples in (dense, csr_array(dense)):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from threadpoolctl import threadpool_limits
 from evomeans.engines import is_dask
 from evomeans.engines.frame import is_sparse
 from evomeans.estimators.parameters import (
-    check_engine,
     check_int,
     check_real,
     check_thread_count,
@@ -36,7 +34,6 @@ LARGEST_DENSE = 10**8
 SMALLEST, LARGEST = 1e-300, 1e300
 """Inertias that can be certified."""
 METHODS = ("auto", "direct", "separation", "relaxation", "plane", "parts")
-ENGINES = ("cpu", "gpu")
 
 Progress = Callable[[float, float, int], object]
 
@@ -50,7 +47,6 @@ def certify(
     max_time: float = 60.0,
     gap: float = 1e-6,
     n_jobs: int | None = None,
-    engine: str = "cpu",
     method: str = "auto",
     part_size: int | None = None,
     constrained: bool = False,
@@ -82,9 +78,6 @@ def certify(
         Cases or parts of the proof that are worked on at a time, by default one; -1 means one for
         each core. Unless time runs out, the result is the same for any number. Within
         ``joblib.parallel_config("dask")``, parts go to a Dask cluster.
-    engine : {"cpu", "gpu"}, default="cpu"
-        Where the relaxation computes its eigenvectors. "gpu" needs PyTorch and is faster for 700 to
-        3,000 distinct samples. The final inequality is always evaluated on the CPU.
     method : {"auto", "direct", "separation", "relaxation", "plane", "parts"}, default="auto"
         How to prove it. "auto" takes what suits the samples.
     part_size : int, default=None
@@ -136,11 +129,9 @@ def certify(
         for one in listeners:
             one(*figures)
 
-    check_engine(engine, ENGINES)
-    check_method(method)
+    wanted = check_method(method)
     from evomeans.exact.cases import Limits
-    from evomeans.exact.certify import MOST_POINTS_ON_GPU, attempt, prepare
-    from evomeans.exact.parts import MOST_POINTS
+    from evomeans.exact.certify import attempt, prepare
     from evomeans.exact.points import WeightedPoints, inertia_of_samples
     from evomeans.exact.proofs import Method
 
@@ -157,36 +148,18 @@ def certify(
             f"The inertia, {given.value:.3g}, cannot be written in float64 with all its digits; "
             "multiply X or sample_weight by a constant first."
         )
-    projector = projector_of(engine)
+    chosen = None if wanted is None else Method(wanted)
     with DeferredInterrupt() as interrupt, threadpool_limits(1):
         limits = replace(limits, max_time=limit, interrupted=lambda: interrupt.requested)
+        known = points.labels_of_points(labels)
         finding = attempt(
-            points,
-            k,
-            points.labels_of_points(labels),
-            limits,
-            method=None if method == "auto" else Method(method),
-            n_jobs=n_threads,
-            projector=projector,
-            most_points=MOST_POINTS_ON_GPU if engine == "gpu" else MOST_POINTS,
-            part_size=part_size,
+            points, k, known, limits, method=chosen, n_jobs=n_threads, part_size=part_size
         )
     if interrupt.requested:
         warnings.warn(
             "certify was interrupted; the best bound so far is kept.", RuntimeWarning, stacklevel=2
         )
     return certificate_of(points, finding, k, limits, X, sample_weight, labels, given, constrained)
-
-
-def projector_of(engine: str) -> Any:
-    """Return where a relaxation computes its eigenvectors."""
-    from evomeans.exact.projection import Projector, TorchProjector
-
-    if engine == "cpu":
-        return Projector
-    from evomeans.engines.gpu import chosen_device
-
-    return partial(TorchProjector, device=chosen_device())
 
 
 def dense_samples(X: Any) -> NDArray[np.float64]:

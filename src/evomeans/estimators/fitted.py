@@ -431,8 +431,14 @@ class FittedCenters(
         X: Any,
         sample_weight: Any = None,
         *,
+        max_time: float = 60.0,
+        gap: float = 1e-6,
+        n_jobs: int | None = None,
+        method: str = "auto",
+        part_size: int | None = None,
         update: bool = False,
-        **options: Any,
+        verbose: int = 0,
+        progress: Any = None,
     ) -> Certificate:
         """Prove that the clustering of ``X`` is optimal, or bound its distance from the optimum.
 
@@ -450,9 +456,6 @@ class FittedCenters(
         update : bool, default=False
             Whether to take over a better clustering, if the proof finds one. Under constraints
             there is none, because it need not satisfy them.
-        **options
-            Those of :func:`evomeans.certify`: ``max_time``, ``gap``, ``n_jobs``, ``engine``,
-            ``method``, ``part_size``, ``verbose`` and ``progress``.
         """
         self._check_certifiable()
         certificate = certify(
@@ -461,7 +464,13 @@ class FittedCenters(
             sample_weight,
             constrained=self._is_constrained,
             n_clusters=len(self.cluster_centers_),
-            **options,
+            max_time=max_time,
+            gap=gap,
+            n_jobs=n_jobs,
+            method=method,
+            part_size=part_size,
+            verbose=verbose,
+            progress=progress,
         )
         if update and certificate.improved and certificate.labels is not None:
             self._take(X, sample_weight, certificate.labels)

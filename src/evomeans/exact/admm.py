@@ -1,10 +1,11 @@
-"""The search for multipliers with a high bound: alternating directions on the relaxation.
+"""The search for multipliers with a high bound, by alternating directions, and branch and bound.
 
 The relaxation minimises <C, Y> over matrices that lie in two simple sets: Y = û û' + Y' with
 0 <= Y' <= I and trace k - 1 on the complement of û, and V >= 0 that satisfies the cuts. The method
-of multipliers with two blocks [1]_ projects onto one and the other. The first projection takes an
-eigen-decomposition, the second one a few sweeps over the cuts. The multiplier L of Y = V is
-sum mu B - S. Nothing here has to be exact: `relaxation` evaluates what is found.
+of multipliers with two blocks [1]_ projects onto one and the other. The nearest matrix of the first
+set has the eigenvectors of the given one, and the eigenvalues clip(λ - t, 0, 1) with the t that
+gives the right trace. The second projection takes a few sweeps over the cuts. The multiplier L of
+Y = V is sum mu B - S. Nothing here has to be exact: `relaxation` evaluates what is found.
 
 References
 ----------
@@ -18,22 +19,28 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
 
-from evomeans.exact.cases import Limits, untold
+from evomeans.compiled.jit import REORDER, jit
+from evomeans.exact.cases import CaseTree, Limits, Node, Pair, ProofStep, StepKind, untold
 from evomeans.exact.cuts import MOST_MEMBERS, Cuts, add_cuts, no_cuts, sweep_cuts, violated_cuts
-from evomeans.exact.projection import Tools, finish, point_to_project, relax
+from evomeans.exact.points import WeightedPoints, column_sums, kmeans
 from evomeans.exact.relaxation import (
     Multipliers,
     Subproblem,
+    TreeProof,
     dual_matrix,
     pairs_to_fix,
     proven_bound,
-    quick_bound,
+    shifted_matrix,
 )
-from evomeans.typing import FloatArray
+from evomeans.typing import Flags, FloatArray, Integers
 
 ROUND = 25
 """Iterations between two evaluations of the bound, which also add cuts."""
@@ -101,8 +108,8 @@ class MultiplierSearch:
     -S / penalty.
     """
 
-    def __init__(self, problem: Subproblem, start: Iterate, tools: Tools | None = None) -> None:
-        self.tools, n = tools or Tools(), problem.n
+    def __init__(self, problem: Subproblem, start: Iterate, pool: Executor | None = None) -> None:
+        self.pool, n = pool, problem.n
         self.problem, self.iterate, self.Y = problem, start, start.V
         self.best, self.bound = Multipliers.none(n), -math.inf
         self.lemmas: list[Multipliers] = []
@@ -116,7 +123,7 @@ class MultiplierSearch:
         self.N = self.U - cut_part / self.penalty
         self.ages = np.zeros(len(self.cuts))
         v = problem.roots / math.sqrt(problem.weights.sum())
-        self.projector = self.tools.projector(v, problem.k)
+        self.projector = Projector(v, problem.k)
         self.A, self.base, self.matrix = (np.empty((n, n)) for _ in range(3))
 
     @property
@@ -195,8 +202,9 @@ class MultiplierSearch:
         raw = Multipliers(-self.penalty * self.N, self.cuts, self.prices.copy())
         multipliers = Multipliers(raw.admissible_slack(self.problem), raw.cuts, raw.prices)
         try:
-            M = dual_matrix(self.problem, multipliers)[0]
-            bound = quick_bound(self.problem, M, self.projector)
+            A, bound, _ = shifted_matrix(self.problem, dual_matrix(self.problem, multipliers)[0])
+            # Without the allowance for rounding: to compare multipliers, not to prove.
+            bound += lowest_sum(A, self.problem.k - 1)
         except (ValueError, np.linalg.LinAlgError):
             return
         if bound > self.bound:
@@ -224,7 +232,7 @@ class MultiplierSearch:
     def _renew_cuts(self, share: float) -> None:
         """Add violated cuts, and drop those that had no price in two rounds."""
         Z = self.Y / self.problem.products
-        found = violated_cuts(Z, share * float(np.diag(Z).mean()), self.tools)
+        found = violated_cuts(Z, share * float(np.diag(Z).mean()), self.pool)
         self.n_found = len(found)
         ages = np.where(self.prices > 0, 0, self.ages + 1)
         kept = ages < 2
@@ -239,3 +247,258 @@ class MultiplierSearch:
         first = np.sort(np.unique(keys, return_index=True)[1])
         self.cuts = np.ascontiguousarray(cuts[first])
         self.prices, self.ages = prices[first], ages[first]
+
+
+# ---- projections: element-wise kernels, and eigenvectors ----------------------------------------
+
+
+@jit(fastmath=REORDER)
+def point_to_project(
+    V: FloatArray, C: FloatArray, U: FloatArray, penalty: float, A: FloatArray
+) -> float:
+    """Set A = V - C / penalty - U, all of shape (n, n); return its Frobenius norm."""
+    n = V.shape[0]
+    inverse, total = 1.0 / penalty, 0.0
+    for i in range(n):
+        for j in range(n):
+            value = V[i, j] - C[i, j] * inverse - U[i, j]
+            A[i, j] = value
+            total += value * value
+    return np.sqrt(total)
+
+
+@jit(fastmath=REORDER)
+def shift(A: FloatArray, b: FloatArray, v: FloatArray) -> None:
+    """Subtract b v' + v b' from A. Shapes: A (n, n); b, v (n,)."""
+    n = v.shape[0]
+    for i in range(n):
+        for j in range(n):
+            A[i, j] -= b[i] * v[j] + v[i] * b[j]
+
+
+@jit
+def capped_simplex(values: FloatArray, total: float) -> None:
+    """Project onto {0 <= x <= 1, sum x = total}, in place: x = clip(values - t, 0, 1).
+
+    Shape: values (n,), ascending. The shift t is found by bisection.
+    """
+    n = values.shape[0]
+    low, high = values[0] - 1.0, values[n - 1]
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        found = 0.0
+        for i in range(n - 1, -1, -1):
+            if values[i] <= middle:
+                break
+            found += min(values[i] - middle, 1.0)
+        if found > total:
+            low = middle
+        else:
+            high = middle
+    for i in range(n):
+        values[i] = min(max(values[i] - (low + high) / 2.0, 0.0), 1.0)
+
+
+@jit(fastmath=REORDER)
+def relax(
+    Y: FloatArray, V: FloatArray, N: FloatArray, share: float, base: FloatArray, matrix: FloatArray
+) -> None:
+    """Set base = share Y + (1 - share) V and matrix = base + N, all of shape (n, n)."""
+    n = Y.shape[0]
+    for i in range(n):
+        for j in range(n):
+            value = share * Y[i, j] + (1.0 - share) * V[i, j]
+            base[i, j] = value
+            matrix[i, j] = value + N[i, j]
+
+
+@jit(fastmath=REORDER)
+def finish(
+    matrix: FloatArray,
+    base: FloatArray,
+    apart: Flags,
+    Y: FloatArray,
+    V: FloatArray,
+    U: FloatArray,
+    N: FloatArray,
+) -> tuple[float, float]:
+    """V becomes the positive part of matrix, U += base - V, and N = matrix - V.
+
+    All are of shape (n, n). Returns the squares of |Y - V| and of the change of V.
+    """
+    n = V.shape[0]
+    primal = dual = 0.0
+    for i in range(n):
+        for j in range(n):
+            value = 0.0 if apart[i, j] else max(matrix[i, j], 0.0)
+            change = value - V[i, j]
+            dual += change * change
+            rest = Y[i, j] - value
+            primal += rest * rest
+            U[i, j] += base[i, j] - value
+            N[i, j] = matrix[i, j] - value
+            V[i, j] = value
+    return primal, dual
+
+
+SMALLEST_FOR_SUBSETS = 120
+"""Groups from which on a few eigenvectors are found faster than all of them."""
+SMALLEST_FOR_SINGLE = 60
+"""Groups from which on single precision is worth the conversion."""
+
+
+class Projector:
+    """Projects matrices of one subproblem, again and again.
+
+    ``v`` is the vector û. ``fine`` says whether eigenvectors are needed in double precision, and
+    ``rank`` is that of the last Y'.
+    """
+
+    def __init__(self, v: FloatArray, k: int) -> None:
+        self._v, self._k = v, k
+        self._vv = np.outer(v, v)
+        self.fine = len(v) < SMALLEST_FOR_SINGLE
+        self.rank = len(v)
+
+    def project(self, A: FloatArray, size: float) -> FloatArray:
+        """Return the projection of A, whose norm is ``size``; A is overwritten."""
+        # First v becomes an eigenvector of A whose eigenvalue lies below all others.
+        product = A @ self._v
+        shift(A, product - (float(self._v @ product) / 2 - 1.5 * size) * self._v, self._v)
+        if not self.fine:
+            with np.errstate(over="ignore"):
+                single = A.astype(np.float32)
+            # Weights out of all proportion need the range of double precision, too.
+            self.fine = not np.isfinite(single).all()
+        values, Q = self._leading_pairs(A if self.fine else single)
+        used = values > 0
+        self.rank = int(np.count_nonzero(used))
+        Q = Q[:, used]
+        return (Q * values[used].astype(Q.dtype)) @ Q.T + self._vv
+
+    def _leading_pairs(self, A: NDArray[Any]) -> tuple[FloatArray, NDArray[Any]]:
+        """Return projected eigenvalues, and their vectors in the precision of A."""
+        n = len(A)
+        few = self.rank + 8
+        if n > SMALLEST_FOR_SUBSETS and few < n // 4:
+            last = [n - few, n - 1]
+            values, Q = eigh(A, driver="evr", subset_by_index=last, check_finite=False)
+            values = projected_values(values, self._k - 1)
+            if values[0] <= 0:  # else there may be more
+                return values, Q
+        if self.fine:
+            values, Q = np.linalg.eigh(A)  # less overhead, for small matrices
+        else:
+            values, Q = eigh(A, driver="evd", check_finite=False)
+        return projected_values(values, self._k - 1), Q
+
+
+def lowest_sum(A: FloatArray, count: int) -> float:
+    """Return the sum of the lowest eigenvalues of A; A is overwritten."""
+    if count == 0:
+        return 0.0
+    options: dict[str, Any] = {"driver": "evr", "check_finite": False, "overwrite_a": True}
+    return float(eigh(A, eigvals_only=True, subset_by_index=[0, count - 1], **options).sum())
+
+
+def projected_values(values: NDArray[Any], total: float) -> FloatArray:
+    """Return clip(λ - t, 0, 1) with this sum, for ascending eigenvalues λ."""
+    if not np.isfinite(values).all():
+        raise np.linalg.LinAlgError("The eigenvalues are not finite.")
+    found = values.astype(np.float64)
+    capped_simplex(found, total)
+    return found
+
+
+# ---- branch and bound ----------------------------------------------------------------------------
+
+ROOT_PATIENCE = 4
+CHILD_PATIENCE = 2
+FAR_PATIENCE = 12
+"""Of both while the gap is wide, unless no case may be split anyway."""
+
+
+class RelaxationTree(CaseTree):
+    """A search tree over subproblems of the relaxation."""
+
+    proof_type = TreeProof
+    side_by_side = 4
+
+    def _root(self, former: Node | None) -> tuple[Subproblem, Iterate]:
+        problem = Subproblem.of_points(self.points, self.k, self.cutoff)
+        return problem, former.start if former else Iterate.at_clustering(problem, self.labels)
+
+    def _worked(
+        self, case: Subproblem, start: Iterate, inherited: float, is_root: bool = False
+    ) -> Node:
+        end = [ProofStep(StepKind.END)]
+        node = Node(case, start, inherited, end, is_last=case.n <= self.k)
+        ended = TreeProof.end(case, -math.inf)
+        if ended > -math.inf:
+            node.bound = max(inherited, ended)
+            node.better = self._better_clustering(node)
+            return node
+        if not is_root and self.limits.expired():
+            return node  # what was proven for the case that it comes from holds for it, too
+        # Cases run in the threads, so that each has only one for itself.
+        search = MultiplierSearch(case, start, self.pool if is_root else None)
+        search.run(
+            self.limits,
+            ROOT_PATIENCE if is_root else CHILD_PATIENCE,
+            self._tell if is_root else untold,
+            None if self.max_nodes == 1 else FAR_PATIENCE,
+        )
+        best = search.best.compact()
+        node.case, node.start, node.Y = search.problem, search.iterate, search.Y
+        node.bound = max(inherited, proven_bound(search.problem, best))
+        node.steps = [ProofStep(StepKind.FIX, lemma) for lemma in search.lemmas]
+        node.steps.append(ProofStep(StepKind.END, best))
+        node.better = self._better_clustering(node)
+        return node
+
+    def _better_clustering(self, node: Node) -> Integers | None:
+        """Look for a clustering that is better than the known one."""
+        if not self.improving or node.bound >= self.cutoff:
+            return None
+        if node.case.n == self.k:
+            return self._if_better(node.case.members)
+        if node.Y is None:
+            return None
+        return self._if_better(rounded_clustering(self.points, node.case, node.Y))
+
+    def _halves(self, node: Node, pair: Pair) -> list[tuple[Subproblem, Iterate]]:
+        a, b = pair
+        apart, merged = node.case.separated(a, b), node.case.merged(a, b)
+        return [(apart, node.start), (merged, node.start.merged(node.case, a, b, merged))]
+
+    def _undecided(self, node: Node) -> Pair | None:
+        """Return the pair that Y neither puts together nor keeps apart; None if Y has no number."""
+        problem = node.case
+        Z = node.Y / problem.products
+        own, w = np.diag(Z), problem.weights
+        share = Z / np.maximum(np.minimum(own[:, None], own), 1e-300)
+        # Where the lighter group goes is what a split decides.
+        score = np.minimum(share, 1 - share) / (1 / w[:, None] + 1 / w)
+        score[problem.apart | ~np.isfinite(score)] = -np.inf
+        np.fill_diagonal(score, -np.inf)
+        a, b = np.unravel_index(int(np.argmax(score)), score.shape)
+        return (int(min(a, b)), int(max(a, b))) if np.isfinite(score[a, b]) else None
+
+
+def rounded_clustering(
+    points: WeightedPoints, problem: Subproblem, Y: FloatArray
+) -> Integers | None:
+    """Turn Y into labels of the points: k distant rows, then K-means; None if a cluster dies.
+
+    Row g of Y says with whom group g shares its cluster, and so where the centre would be.
+    """
+    sums = column_sums(problem.members, points.values * points.weights[:, None])
+    Z = np.maximum(Y / problem.products, 0.0)
+    centres = Z @ sums / np.maximum(Z @ problem.weights, 1e-300)[:, None]
+    chosen = [int(np.argmax(problem.weights))]
+    distance = np.full(problem.n, np.inf)
+    for _ in range(problem.k - 1):
+        offsets = centres - centres[chosen[-1]]
+        distance = np.minimum(distance, np.einsum("ij,ij->i", offsets, offsets))
+        chosen.append(int(np.argmax(distance * problem.weights)))
+    return kmeans(points, centres[chosen])

@@ -6,9 +6,9 @@ A proof is a list of steps, in the order in which a reader takes them. A step tr
 * fixes what the multipliers of the step justify, and continues ("fix");
 * or splits it into two cases: two groups in different clusters, or in the same one ("split").
 
-What a case is, and what multipliers prove about it, is known to `tree` for the relaxation and to
-`plane_proof` for prices in the plane. `CasesProof` has the whole check. It trusts
-nothing but them; how the steps were found plays no role.
+What a case is, and what multipliers prove about it, is known to `relaxation`, and to `plane_proof`
+for prices in the plane. `CasesProof` has the whole check. It trusts nothing but them; how the steps
+were found plays no role.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import heapq
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints, outward
-from evomeans.exact.projection import Tools
 from evomeans.exact.proofs import InvalidProofError, Proof
 from evomeans.typing import Integers
 
@@ -149,6 +149,9 @@ Progress = Callable[[float, float, int], object]
 """Called with the lower bound and the upper bound in units of the data, and the nodes so far."""
 
 
+Result = TypeVar("Result")
+
+
 def untold(*_: object) -> None:
     """Report nothing."""
 
@@ -186,6 +189,18 @@ class Limits:
         return self.interrupted() or self.seconds_left <= 0
 
 
+def side_by_side(
+    pool: Executor | None, function: Callable[..., Result], calls: Iterable[tuple[Any, ...]]
+) -> list[Result]:
+    """Call a function with each of the arguments, in threads if there are any; in order.
+
+    Threads do not change the result: kernels and linear algebra run side by side, because they do
+    not hold the interpreter lock. Functions that run in a thread must not use the threads.
+    """
+    run = map if pool is None else pool.map
+    return list(run(lambda arguments: function(*arguments), calls))
+
+
 @dataclass
 class Node:
     """A case that was worked on."""
@@ -201,6 +216,8 @@ class Node:
     """Labels of the points: a clustering that is better than the known one."""
     is_last: bool = False
     """Whether it cannot be split: once it has the lowest bound, that of the tree cannot rise."""
+    Y: Any = None
+    """The matrix that the relaxation came to."""
     pair: Pair | None = None
     children: tuple[Node, Node] | None = None
 
@@ -228,7 +245,7 @@ class CaseTree(ABC):
     limits: Limits
     improving: bool = True
     max_nodes: int = 10**9
-    tools: Tools = field(default_factory=Tools)
+    pool: Executor | None = None
     n_nodes: int = field(default=0, init=False)
     _better: Integers | None = field(default=None, init=False)
 
@@ -293,7 +310,7 @@ class CaseTree(ABC):
         for node, pair in zip(nodes, pairs, strict=True):
             node.pair = pair
             calls += [(*half, node.bound) for half in self._halves(node, pair)]
-        children = self.tools.map(self._worked, calls)
+        children = side_by_side(self.pool, self._worked, calls)
         self._count(children)
         for node, apart, together in zip(nodes, children[::2], children[1::2], strict=True):
             node.children = apart, together

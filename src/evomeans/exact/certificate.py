@@ -259,14 +259,10 @@ class Certificate:
         values = checked_samples(X)
         n, d = values.shape
         weights = checked_weights(sample_weight, n)
-        if n != self.n_samples:
-            raise InvalidProofError(
-                f"The certificate is one for {self.n_samples} samples, and X has {n}."
-            )
-        if self.n_features not in (None, d):
-            raise InvalidProofError(
-                f"The certificate is one for {self.n_features} features, and X has {d}."
-            )
+        for stated, own, what in ((self.n_samples, n, "samples"), (self.n_features, d, "features")):
+            if stated not in (None, own):
+                text = f"The certificate is one for {stated} {what}, and X has {own}."
+                raise InvalidProofError(text)
         if self.labels is None:
             raise InvalidProofError(
                 "The certificate holds no labels, so its upper bound cannot be computed again."

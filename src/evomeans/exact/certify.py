@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
 
 from evomeans.compiled.ready import Call, ready
-from evomeans.exact.cases import Limits
-from evomeans.exact.cuts import MOST_MEMBERS, add_cuts, find_cuts, grow_stars, no_cuts, sweep_cuts
-from evomeans.exact.line_program import prefix_sums, row_minima
-from evomeans.exact.parts import MOST_POINTS, by_parts, exchange
-from evomeans.exact.plane_boxes import Boxes, bound_boxes, sort_groups
-from evomeans.exact.plane_case import PricedGroups, descend, join
-from evomeans.exact.plane_master import normal_matrix
-from evomeans.exact.plane_proof import PlaneTree
-from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints
-from evomeans.exact.projection import (
-    Projector,
-    Tools,
+from evomeans.exact.admm import (
+    RelaxationTree,
     capped_simplex,
     finish,
     point_to_project,
     relax,
     shift,
 )
+from evomeans.exact.cases import Limits
+from evomeans.exact.cuts import FoundCuts, add_cuts, find_cuts, grow_stars, no_cuts, sweep_cuts
+from evomeans.exact.line import prefix_sums, row_minima
+from evomeans.exact.parts import MOST_POINTS, by_parts, exchange
+from evomeans.exact.plane_boxes import Boxes, PricedGroups, bound_boxes, descend, join, sort_groups
+from evomeans.exact.plane_prices import PlaneTree, normal_matrix
+from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints
 from evomeans.exact.proofs import (
     DirectProof,
     Finding,
@@ -35,27 +33,22 @@ from evomeans.exact.proofs import (
     is_direct,
 )
 from evomeans.exact.relaxation import fix_pairs
-from evomeans.exact.tree import RelaxationTree
-from evomeans.typing import FloatArray, Integers
+from evomeans.typing import Integers
 
-MOST_POINTS_ON_GPU = 3000
-"""Like `MOST_POINTS`, for eigenvectors on a GPU."""
 MOST_IN_PLANE = 2000
 """Distinct points up to which columns are generated; a step of the program grows with n³."""
 SEPARATED = "the clusters are well separated"
 TOO_WIDE = "the samples or weights span too many orders of magnitude for a proof in float64"
 
 
-def choose_method(
-    points: WeightedPoints, k: int, most_points: int = MOST_POINTS
-) -> tuple[Method, str]:
+def choose_method(points: WeightedPoints, k: int) -> tuple[Method, str]:
     """Return what suits a problem that `separation` does not close, and why."""
     n, d = points.values.shape
     if is_direct(points, k):
         return Method.DIRECT, "the problem can be solved exactly without a search"
     if d == 2 and n <= MOST_IN_PLANE:
         return Method.PLANE, f"the {n} distinct samples lie in a plane"
-    if n <= most_points:
+    if n <= MOST_POINTS:
         return Method.RELAXATION, f"there are only {n} distinct samples"
     return Method.PARTS, f"{n} distinct samples are too many for one relaxation"
 
@@ -68,8 +61,6 @@ def attempt(
     *,
     method: Method | None = None,
     n_jobs: int = 1,
-    projector: Callable[[FloatArray, int], Projector] = Projector,
-    most_points: int = MOST_POINTS,
     part_size: int | None = None,
 ) -> Finding:
     """Prove as much as possible about the clusterings of some points, of which one is known.
@@ -77,7 +68,7 @@ def attempt(
     A relaxation has ``n_jobs`` threads. The other options are those of `evomeans.certify`, and k
     may exceed the number of points.
     """
-    wanted, reason = choose_method(points, k, most_points)
+    wanted, reason = choose_method(points, k)
     if method is not None:
         wanted, reason = method, "asked for"
     if wanted is Method.DIRECT and not is_direct(points, k):
@@ -106,8 +97,9 @@ def attempt(
     if wanted is Method.PARTS:
         found = by_parts(points, k, labels, limits, n_jobs, part_size)
     else:
-        with Tools.with_threads(n_jobs, projector) as tools:
-            found = by_cases(wanted, points, k, labels, limits, tools)
+        threads = ThreadPoolExecutor(n_jobs, "evomeans proof") if n_jobs > 1 else nullcontext()
+        with threads as pool:
+            found = by_cases(wanted, points, k, labels, limits, pool)
     is_best = method is not None or found.lower >= separated.lower
     return replace(found, reason=reason) if is_best else replace(separated, reason=SEPARATED)
 
@@ -118,14 +110,14 @@ def by_cases(
     k: int,
     labels: Integers,
     limits: Limits,
-    tools: Tools | None = None,
+    pool: Executor | None = None,
 ) -> Finding:
     """Raise the bound of a search tree until it meets the known inertia or time is up."""
     cutoff = points.inertia(labels)
     tree: PlaneTree | RelaxationTree
     if method is Method.RELAXATION:
         known = labels if len(np.unique(labels)) == k else None
-        tree = RelaxationTree(points, k, cutoff, known, limits, tools=tools or Tools())
+        tree = RelaxationTree(points, k, cutoff, known, limits, pool=pool)
     elif points.values.shape[1] == 2:
         tree = PlaneTree(points, k, cutoff, labels, limits)
     else:
@@ -148,8 +140,9 @@ def kernel_calls() -> list[Call]:
     one, grid, cube = np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1, 1))
     index, small = np.zeros(1, np.int64), np.zeros(1, np.int32)
     marks, mask = np.zeros(1, np.bool_), np.zeros((1, 1), np.bool_)
-    cuts, row = no_cuts(), np.zeros(MOST_MEMBERS + 1, np.int32)
-    groups = PricedGroups(grid, one, one, index, index, index)
+    cuts = no_cuts()
+    found = FoundCuts(cuts, one, small, index, one, one, grid, one, index)
+    groups = PricedGroups(grid, one, one, index, index, index, small)
     boxes = Boxes(np.zeros((1, 1), np.int32), cube, index, one)
     pairs, scratch = np.zeros((1, 2), np.int64), np.zeros((4, 2), np.int64)
     parts = grid, grid, one, index, index, grid, one, cube, grid, pairs
@@ -160,24 +153,19 @@ def kernel_calls() -> list[Call]:
         Call(relax, (grid, grid, grid, 1.0, grid, grid), 0.3),
         Call(finish, (grid, grid, mask, grid, grid, grid, grid), 0.4),
         Call(exchange, parts, 0.6),
-        Call(find_cuts, (grid, 0.0, 0, 0, cuts, one, index, one, row, one, index), 1.5),
-        Call(grow_stars, (grid, 0.0, 0, 0, cuts, one, index, one, row, one, grid), 1.0),
+        Call(find_cuts, (grid, 0.0, 0, 0, found), 1.5),
+        Call(grow_stars, (grid, 0.0, 0, 0, found), 1.0),
         Call(fix_pairs, (grid, one, mask, 0.0, mask), 0.3),
         Call(bound_boxes, (groups, 0.0, 0.0, 0.0, boxes, grid, index), 2.0),
         Call(descend, (groups, small, grid, one), 0.7),
-        Call(join, (groups, small, grid, mask), 0.4),
+        Call(join, (groups, grid, mask), 0.4),
         Call(sort_groups, (groups, 0.0, 0.0, 0.0, boxes, index, marks, scratch), 2.0),
         Call(normal_matrix, (index, small, one, one, grid), 0.3),
         Call(add_cuts, (grid, grid, one, cuts, one), 0.5),
         Call(sweep_cuts, (grid, mask, one, cuts, one), 0.8),
+        Call(prefix_sums, (one, one, one, grid), 0.6),
+        Call(row_minima, (grid, small, one, one, small, 1, 1, 0, 0, 1.0), 1.2),
     ]
-
-
-def line_calls() -> list[Call]:
-    """Return what the solver of one column calls."""
-    one, sums, index = np.zeros(1), np.zeros((1, 6)), np.zeros(1, np.int32)
-    rows = sums, index, one, one, index, 1, 1, 0, 0, 1.0
-    return [Call(prefix_sums, (one, one, one, sums), 0.6), Call(row_minima, rows, 1.2)]
 
 
 def prepare() -> None:

@@ -1,17 +1,13 @@
 """Star cuts of the relaxation, and the search for those that a matrix violates.
 
-Star cuts are inequalities that hold for clusterings and not for their relaxation. With
-z_ij = 1 / w(Q) if groups i and j share the cluster Q, else 0, every i and every set T without i
-satisfy
+With z_ij = 1 / w(Q) if groups i and j share the cluster Q, else 0, every i and every set T without
+i satisfy (docs/background/proofs.md)
 
     sum over t in T of z_it  -  sum over pairs s < t in T of z_st  <=  z_ii.
 
-If m members of T are in the cluster of i, the left side is at most (m - m (m - 1) / 2) / w(Q),
-which is at most 1 / w(Q), and pairs in other clusters only lower it. One member of T gives the pair
-cuts of the literature, two the triangle cuts [1]_.
-
-A cut is a row of ``MOST_MEMBERS + 1`` indices: i, then the members of T, then -1. As a matrix,
-<B, Y> is the left side minus the right side, with Y_ij = z_ij sqrt(w_i w_j).
+One member of T gives the pair cuts of the literature, two the triangle cuts [1]_. A cut is a row of
+``MOST_MEMBERS + 1`` indices: i, then the members of T, then -1. As a matrix, <B, Y> is the left
+side minus the right side, with Y_ij = z_ij sqrt(w_i w_j).
 
 A quick search comes first. It finds pairs, the best triangles, and one star for every pair of a
 group i and a member of T, grown greedily. Where it finds little, a thorough one follows.
@@ -25,14 +21,16 @@ References
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from concurrent.futures import Executor
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import FINITE, REORDER, jit
-from evomeans.exact.projection import Tools
-from evomeans.typing import FloatArray
+from evomeans.exact.cases import side_by_side
+from evomeans.typing import FloatArray, Integers
 
 Cuts = NDArray[np.int32]
 MOST_MEMBERS = 6
@@ -153,28 +151,47 @@ TRIANGLES = 4
 """Triangle cuts for each pair (i, j), at most."""
 NEAR, TIGHT = 0.02, 1 / 6
 """Stars are grown of groups and pairs beyond these shares of z_ii, see `grow_stars`."""
+RANGES = 32
+"""Ranges of groups that threads share."""
 NEVER = 1e30
 """Instead of infinity, so that maxima can be vectorised."""
 
 
-@jit
-def offer(
-    found: Cuts, values: FloatArray, first: int, count: int, limit: int, row: Cuts, value: float
-) -> int:
-    """Keep a cut among the ``limit`` most violated ones; ``found[first]`` is the least of them.
+@bundle
+class FoundCuts(NamedTuple):
+    """The cuts that a search has found, the cut that it looks at, and its memory.
 
-    The kept ones are a heap by value. Returns how many there are.
+    Shapes, for m groups i of n: cuts (m PER_GROUP, MOST_MEMBERS + 1), values (m PER_GROUP,), by how
+    much each is violated; row (MOST_MEMBERS + 1,); near, shares, gains (n,); others (n, n); best,
+    who (TRIANGLES,).
     """
-    if count == limit and value <= values[first]:
+
+    cuts: Cuts
+    values: FloatArray
+    row: NDArray[np.int32]
+    near: Integers
+    shares: FloatArray
+    gains: FloatArray
+    others: FloatArray
+    best: FloatArray
+    who: Integers
+
+
+@jit
+def offer(found: FoundCuts, first: int, count: int, value: float) -> int:
+    """Keep the cut in ``row`` if it is among the PER_GROUP most violated ones from ``first`` on.
+
+    These are a heap by value, the least one first. Returns how many there are.
+    """
+    cuts, values = found.cuts, found.values
+    if count == PER_GROUP and value <= values[first]:
         return count
-    if count < limit:
+    if count < PER_GROUP:
         place = count
         count += 1
         while place > 0 and values[first + (place - 1) // 2] > value:
             parent = (place - 1) // 2
-            values[first + place] = values[first + parent]
-            for e in range(MOST_MEMBERS + 1):
-                found[first + place, e] = found[first + parent, e]
+            put(cuts, values, first + place, cuts[first + parent], values[first + parent])
             place = parent
     else:
         place = 0
@@ -186,38 +203,28 @@ def offer(
                 child += 1
             if values[first + child] >= value:
                 break
-            values[first + place] = values[first + child]
-            for e in range(MOST_MEMBERS + 1):
-                found[first + place, e] = found[first + child, e]
+            put(cuts, values, first + place, cuts[first + child], values[first + child])
             place = child
-    values[first + place] = value
-    for e in range(MOST_MEMBERS + 1):
-        found[first + place, e] = row[e]
+    put(cuts, values, first + place, found.row, value)
     return count
 
 
 @jit
-def find_cuts(
-    Z: FloatArray,
-    least: float,
-    start: int,
-    stop: int,
-    found: Cuts,
-    values: FloatArray,
-    near: NDArray[np.int64],
-    gains: FloatArray,
-    row: Cuts,
-    best: FloatArray,
-    who: NDArray[np.int64],
-) -> int:
+def put(cuts: Cuts, values: FloatArray, place: int, row: Any, value: float) -> None:
+    """Write a cut and its value to a place."""
+    values[place] = value
+    for e in range(MOST_MEMBERS + 1):
+        cuts[place, e] = row[e]
+
+
+@jit
+def find_cuts(Z: FloatArray, least: float, start: int, stop: int, found: FoundCuts) -> int:
     """Find violated cuts: pairs, the best triangles of each (i, j), and a star grown greedily.
 
-    Shapes: Z (n, n); found (m PER_GROUP, MOST_MEMBERS + 1) and values (m PER_GROUP,) for the m
-    groups i from ``start`` to ``stop``; near, gains (n,); row (MOST_MEMBERS + 1,); best, who
-    (TRIANGLES,).
-    Returns the number of cuts found, each violated by more than ``least``; for every i the
-    PER_GROUP most violated ones.
+    The groups i are those from ``start`` to ``stop``. Returns the number of cuts found, each
+    violated by more than ``least``; for every i the PER_GROUP most violated ones.
     """
+    row, near, gains, best, who = found.row, found.near, found.gains, found.best, found.who
     n = Z.shape[0]
     total = 0
     for i in range(start, stop):
@@ -235,7 +242,7 @@ def find_cuts(
                 row[e] = -1
             row[1] = j
             if Z[i, j] - own > least:
-                count = offer(found, values, total, count, PER_GROUP, row, Z[i, j] - own)
+                count = offer(found, total, count, Z[i, j] - own)
             n_best = 0
             for q in range(p + 1, m):
                 h = near[q]
@@ -252,7 +259,7 @@ def find_cuts(
                 who[place] = h
             for place in range(n_best):
                 row[2] = who[place]
-                count = offer(found, values, total, count, PER_GROUP, row, best[place])
+                count = offer(found, total, count, best[place])
             row[2] = -1
             size, excess = 1, Z[i, j] - own
             for q in range(m):
@@ -274,34 +281,20 @@ def find_cuts(
                 gains[leader] = -np.inf
             if size > 2 and excess > least:
                 sort_members(row, size)
-                count = offer(found, values, total, count, PER_GROUP, row, excess)
+                count = offer(found, total, count, excess)
         total += count
     return total
 
 
 @jit
-def grow_stars(
-    Z: FloatArray,
-    least: float,
-    start: int,
-    stop: int,
-    found: Cuts,
-    values: FloatArray,
-    near: NDArray[np.int64],
-    gains: FloatArray,
-    row: Cuts,
-    own_row: FloatArray,
-    others: FloatArray,
-) -> int:
+def grow_stars(Z: FloatArray, least: float, start: int, stop: int, found: FoundCuts) -> int:
     """Find violated cuts with three members or more, grown from all pairs that are nearly tight.
 
-    For a pair (a, b), let f = (z_ii - z_ia - z_ib) / 2 + z_ab, which is not negative where pair and
-    triangle cuts hold. A cut with the members a, b and c is violated if the f of its three pairs
-    sum to less than z_ii / 2. So one of them is below z_ii / 6, and growing from that pair finds
-    the best c. Larger cuts are grown greedily from there.
-
-    Shapes: as in `find_cuts`; own_row, gains (n,); others (n, n).
+    These are the pairs (a, b) whose f = (z_ii - z_ia - z_ib) / 2 + z_ab is below z_ii / 6, see
+    docs/background/proofs.md. Arguments and results are those of `find_cuts`.
     """
+    row, near, shares = found.row, found.near, found.shares
+    gains, others = found.gains, found.others
     n = Z.shape[0]
     total = 0
     for i in range(start, stop):
@@ -311,7 +304,7 @@ def grow_stars(
         for j in range(n):
             if j != i and Z[i, j] > least_share:
                 near[m] = j
-                own_row[m] = Z[i, j]
+                shares[m] = Z[i, j]
                 m += 1
         for p in range(m):
             for q in range(m):
@@ -321,11 +314,11 @@ def grow_stars(
         row[0] = i
         for p in range(m):
             for q in range(p):
-                if (own - own_row[p] - own_row[q]) / 2.0 + others[p, q] >= TIGHT * own:
+                if (own - shares[p] - shares[q]) / 2.0 + others[p, q] >= TIGHT * own:
                     continue
-                excess = own_row[p] + own_row[q] - others[p, q] - own
+                excess = shares[p] + shares[q] - others[p, q] - own
                 for h in range(m):
-                    gains[h] = own_row[h] - others[p, h] - others[q, h]
+                    gains[h] = shares[h] - others[p, h] - others[q, h]
                 row[1], row[2] = near[p], near[q]
                 size = 2
                 while size < MOST_MEMBERS:
@@ -343,8 +336,8 @@ def grow_stars(
                 for e in range(size + 1, MOST_MEMBERS + 1):
                     row[e] = -1
                 sort_members(row, size)
-                if not is_among(found, values, total, count, row, excess, 1e-9 * own):
-                    count = offer(found, values, total, count, PER_GROUP, row, excess)
+                if not is_among(found, total, count, excess, 1e-9 * own):
+                    count = offer(found, total, count, excess)
         total += count
     return total
 
@@ -362,22 +355,14 @@ def largest_of(values: FloatArray, count: int) -> int:
 
 
 @jit
-def is_among(
-    found: Cuts,
-    values: FloatArray,
-    first: int,
-    count: int,
-    row: Cuts,
-    value: float,
-    rounding: float,
-) -> bool:
-    """Whether a cut was found before; equal cuts have equal values, up to rounding."""
+def is_among(found: FoundCuts, first: int, count: int, value: float, rounding: float) -> bool:
+    """Whether the cut in ``row`` was found before; equal ones have equal values, up to rounding."""
     for place in range(first, first + count):
-        if abs(values[place] - value) > rounding:
+        if abs(found.values[place] - value) > rounding:
             continue
         is_equal = True
         for e in range(MOST_MEMBERS + 1):
-            is_equal = is_equal and found[place, e] == row[e]
+            is_equal = is_equal and found.cuts[place, e] == found.row[e]
         if is_equal:
             return True
     return False
@@ -395,34 +380,30 @@ def sort_members(row: Any, size: int) -> None:
         row[b] = value
 
 
-def violated_cuts(Z: FloatArray, least: float, tools: Tools) -> Cuts:
-    """Return cuts that Z violates by more than ``least``, the same for any number of threads.
+def violated_cuts(Z: FloatArray, least: float, pool: Executor | None = None) -> Cuts:
+    """Return cuts that Z violates by more than ``least``, the same with threads and without.
 
-    Each thread looks at some of the groups. A thorough search takes five times as long as the quick
-    one, and is done where that finds little.
+    A thorough search takes five times as long as the quick one, which comes first.
     """
     Z = np.ascontiguousarray(Z)
-    ends = np.linspace(0, len(Z), tools.n_threads + 1).astype(int).tolist()
-    calls = [(Z, least, *pair) for pair in itertools.pairwise(ends) if pair[0] < pair[1]]
-    found = np.concatenate(tools.map(quick_cuts, calls))
+    ends = np.linspace(0, len(Z), 2 if pool is None else RANGES + 1).astype(int).tolist()
+    ranges = [pair for pair in itertools.pairwise(ends) if pair[0] < pair[1]]
+
+    def found_by(search: Any) -> Cuts:
+        calls = [(search, Z, least, *pair) for pair in ranges]
+        return np.concatenate(side_by_side(pool, searched, calls))
+
+    found = found_by(find_cuts)
     if len(found) > FEW_CUTS * len(Z):
         return found
-    return np.concatenate([found, *tools.map(thorough_cuts, calls)])
+    return np.concatenate([found, found_by(grow_stars)])
 
 
-def quick_cuts(Z: FloatArray, least: float, start: int, stop: int) -> Cuts:
-    """Return cuts of the groups i from ``start`` to ``stop`` that Z violates by more."""
-    return _cuts(find_cuts, Z, least, start, stop, np.empty(TRIANGLES), np.empty(TRIANGLES, int))
-
-
-def thorough_cuts(Z: FloatArray, least: float, start: int, stop: int) -> Cuts:
-    """Return cuts of three members or more, from a more thorough search."""
-    return _cuts(grow_stars, Z, least, start, stop, np.empty(len(Z)), np.empty(Z.shape))
-
-
-def _cuts(search: Any, Z: FloatArray, least: float, start: int, stop: int, *memory: Any) -> Cuts:
+def searched(search: Any, Z: FloatArray, least: float, start: int, stop: int) -> Cuts:
+    """Return the cuts of the groups i from ``start`` to ``stop`` that a search finds."""
     n, most = len(Z), (stop - start) * PER_GROUP
-    found, row = np.empty((most, MOST_MEMBERS + 1), np.int32), np.empty(MOST_MEMBERS + 1, np.int32)
-    near, gains = np.empty(n, np.int64), np.empty(n)
-    count = search(Z, least, start, stop, found, np.empty(most), near, gains, row, *memory)
-    return found[:count].copy()
+    cuts, row = np.empty((most, MOST_MEMBERS + 1), np.int32), np.empty(MOST_MEMBERS + 1, np.int32)
+    near, who = np.empty(n, np.int64), np.empty(TRIANGLES, np.int64)
+    values, shares, gains, best = (np.empty(size) for size in (most, n, n, TRIANGLES))
+    found = FoundCuts(cuts, values, row, near, shares, gains, np.empty((n, n)), best, who)
+    return cuts[: search(Z, least, start, stop, found)].copy()

@@ -1,14 +1,10 @@
-"""Proofs for many points: split them into parts that look alike, and add up their bounds.
+"""Proofs for many points: split them into parts that look alike, and add up their bounds [1]_.
 
-For any partition of the points, the optimum of the whole is at least the sum of the optima of the
-parts: restricted to a part, the optimal clustering costs at most its share, and the part's own
-optimum costs no more [1]_.
-
-The sum loses what the means of a cluster in the parts differ from its mean in the whole, and what
-other clusterings gain in a part because it is a sample. So `anticlusters` spreads every cluster
-evenly over all parts: it divides the cluster into cells of neighbours, and every part gets as many
-points of each cell as the others. Then points of a cell are exchanged between parts while that
-brings the means of clusters and of cells closer together.
+The optimum of the whole is at least the sum of the optima of the parts. What the sum loses, and how
+the parts are chosen, is in docs/background/proofs.md: `anticlusters` spreads every cluster evenly
+over all parts. It divides the cluster into cells of neighbours, and every part gets as many points
+of each cell as the others. Then points of a cell are exchanged between parts while that brings the
+means of clusters and of cells closer together.
 
 References
 ----------
@@ -19,7 +15,8 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -29,10 +26,10 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from evomeans.compiled.jit import jit
+from evomeans.exact.admm import RelaxationTree
 from evomeans.exact.cases import Limits
 from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints, kmeans
 from evomeans.exact.proofs import DirectProof, Finding, PartsProof, Proof, is_direct
-from evomeans.exact.tree import RelaxationTree
 from evomeans.typing import FloatArray, Integers
 
 MOST_POINTS = 1200
@@ -233,27 +230,28 @@ def count_parts(
 
 
 def prove_part(
-    points: WeightedPoints, k: int, labels: Integers, limits: Limits | float
+    points: WeightedPoints,
+    k: int,
+    labels: Integers,
+    seconds: float,
+    interrupted: Callable[[], bool] = lambda: False,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Proof | None:
-    """Prove a bound for one part, at the root of its search tree; None if underflow forbids it.
-
-    A number as the limits is that of the seconds, from the start of the proof.
-    """
+    """Prove a bound for one part, at the root of its search tree; None if underflow forbids it."""
     if is_direct(points, k):
         return DirectProof()
     labels = np.unique(labels, return_inverse=True)[1].ravel()
     better = kmeans(points, points.means(labels))
     if better is not None and points.inertia(better) < points.inertia(labels):
         labels = better
-    if points.inertia(labels) < SMALLEST_INERTIA:
+    cutoff = points.inertia(labels)
+    if cutoff < SMALLEST_INERTIA:
         return None
     known = labels if labels.max() + 1 == k else None
-    if isinstance(limits, float):
-        limits = Limits(gap=PART_GAP, max_time=limits)
+    limits = Limits(PART_GAP, seconds, interrupted, clock=clock)
     with threadpool_limits(1):
-        proof: Proof = RelaxationTree(
-            points, k, points.inertia(labels), known, limits, False, max_nodes=1
-        ).prove()
+        tree = RelaxationTree(points, k, cutoff, known, limits, improving=False, max_nodes=1)
+        proof: Proof = tree.prove()
         return proof
 
 
@@ -274,35 +272,21 @@ def by_parts(
     parts = anticlusters(points, labels, n_parts, earlier)
     members = [np.flatnonzero(parts == number) for number in range(n_parts)]
     tasks = [(points.restricted(own), k, labels[own]) for own in members]
-    found: list[Proof | None]
+    # A part without a proof counts as nothing, which is valid.
+    found: list[Proof | None] = [None] * n_parts
     if n_jobs > 1:
         share = max(limits.seconds_left, 0.0) * 0.95 * n_jobs / n_parts
         found = list(Parallel(n_jobs)(delayed(prove_part)(*task, share) for task in tasks))
     else:
-        found = _one_by_one(tasks, limits, points, points.inertia(labels))
+        lower, cutoff = 0.0, points.in_data_units(points.inertia(labels))
+        for number, task in enumerate(tasks):
+            if limits.expired():
+                break
+            # Time that one part does not need is left to the others.
+            share = max(limits.seconds_left, 0.0) / (n_parts - number)
+            found[number] = proven = prove_part(*task, share, limits.interrupted, limits.clock)
+            lower += 0.0 if proven is None else proven.lower_bound(*task[:2])
+            limits.progress(points.in_data_units(lower), cutoff, number + 1)
     proof = PartsProof(parts, tuple(found))
     cuts = sum(getattr(part, "n_cuts", 0) for part in found)
     return Finding(proof.lower_bound(points, k), labels, proof, "", n_parts, cuts)
-
-
-def _one_by_one(
-    tasks: list[tuple[WeightedPoints, int, Integers]],
-    limits: Limits,
-    points: WeightedPoints,
-    cutoff: float,
-) -> list[Proof | None]:
-    """Prove part after part; time that one does not need is left to the others."""
-    found: list[Proof | None] = []
-    lower = 0.0
-    for number, task in enumerate(tasks):
-        if limits.expired():
-            # A part without a proof counts as nothing, which is valid.
-            found.append(None)
-            continue
-        share = max(limits.seconds_left, 0.0) / (len(tasks) - number)
-        own = Limits(PART_GAP, share, limits.interrupted, clock=limits.clock)
-        proof = prove_part(*task, own)
-        lower += 0.0 if proof is None else proof.lower_bound(task[0], task[1])
-        limits.progress(points.in_data_units(lower), points.in_data_units(cutoff), number + 1)
-        found.append(proof)
-    return found

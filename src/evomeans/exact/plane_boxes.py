@@ -1,8 +1,11 @@
-"""A lower bound of f, see `plane_prices`, in boxes of the plane and over all of it.
+"""The function f of `plane_proof`: its values downhill, and a lower bound over all of the plane.
 
-The box around all groups is split again and again. In a box, discs |x - y|² < p / w are left out if
-they do not meet it. Those that contain it are summed to a quadratic, whose minimum in the box is
-known. For the others the nearest point of the box counts. Of groups that stay apart, see `Choices`,
+The way down from a place in the plane alternates: which groups join a cluster there, and where its
+mean goes. It only finds values of f.
+
+For the bound, the box around all groups is split again and again. In a box, discs |x - y|² < p / w
+are left out if they do not meet it. Those that contain it are summed to a quadratic, whose minimum
+in the box is known. For the others the nearest point of the box counts. Of groups that stay apart,
 the best choice joins the quadratic if it is the best in all of the box; else the lowest value of
 any choice counts.
 """
@@ -12,18 +15,136 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import jit
-from evomeans.exact.plane_case import (
-    PlaneCase,
-    PricedGroups,
-    best_choice,
-    descend_all,
-    descend_from,
-)
-from evomeans.typing import FloatArray, Integers
+from evomeans.typing import Flags, FloatArray, Integers, Labels
+
+STEPS = 60
+"""Of a way downhill, at most."""
+
+
+@bundle
+class PricedGroups(NamedTuple):
+    """What kernels need to know of a case: means x (n, 2), weights, prices (n,), and choices.
+
+    A cluster makes one choice for every component of the pairs that stay apart: ``parts[a]`` to
+    ``parts[a + 1]`` are those of component a. Groups ``members[starts[q]:starts[q + 1]]`` belong to
+    choice q; one choice is empty. A cluster may take ``free`` groups whatever else it takes.
+    """
+
+    x: FloatArray
+    w: FloatArray
+    prices: FloatArray
+    parts: Integers
+    starts: Integers
+    members: Integers
+    free: Labels
+
+
+def descend_all(groups: PricedGroups, starts: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Follow f downhill from every start; return the values and where they are taken."""
+    ends = np.array(starts, np.float64)
+    values = np.empty(len(ends))
+    # Groups without a price never join, and would only take time.
+    descend(groups, groups.free[groups.prices[groups.free] > 0], ends, values)
+    return values, ends
+
+
+def clusters_at(groups: PricedGroups, ends: FloatArray) -> Flags:
+    """Return, for every place y, the groups whose sum is f(y)."""
+    found = np.zeros((len(ends), len(groups.x)), np.bool_)
+    join(groups, ends, found)
+    return found
+
+
+@jit
+def gain(groups: PricedGroups, i: int, y0: float, y1: float) -> float:
+    """Return w |x - y|² - p of a group."""
+    o0, o1 = groups.x[i, 0] - y0, groups.x[i, 1] - y1
+    return groups.w[i] * (o0 * o0 + o1 * o1) - groups.prices[i]
+
+
+@jit
+def best_choice(groups: PricedGroups, part: int, y0: float, y1: float) -> tuple[float, int]:
+    """Return the lowest sum of gains at y of any choice, and the choice."""
+    parts, starts = groups.parts, groups.starts
+    lowest, best = np.inf, parts[part]
+    for q in range(parts[part], parts[part + 1]):
+        total = 0.0
+        for place in range(starts[q], starts[q + 1]):
+            total += gain(groups, groups.members[place], y0, y1)
+        if total < lowest:
+            lowest, best = total, q
+    return lowest, best
+
+
+@jit
+def descend_from(
+    groups: PricedGroups, free: Any, count: int, y0: float, y1: float
+) -> tuple[float, float, float]:
+    """Move y to the mean of the groups whose sum is f(y), until nothing changes; return f and y.
+
+    Only the first ``count`` groups of ``free`` are looked at, so f may be lower still.
+    """
+    x, w, prices = groups.x, groups.w, groups.prices
+    starts, members = groups.starts, groups.members
+    last = value = np.inf
+    for _ in range(STEPS):
+        total = value = m0 = m1 = 0.0
+        for place in range(count):
+            i = free[place]
+            o0, o1 = x[i, 0] - y0, x[i, 1] - y1
+            here = w[i] * (o0 * o0 + o1 * o1) - prices[i]
+            if here < 0.0:
+                value += here
+                total += w[i]
+                m0 += w[i] * o0
+                m1 += w[i] * o1
+        for part in range(groups.parts.shape[0] - 1):
+            lowest, q = best_choice(groups, part, y0, y1)
+            value += lowest
+            for place in range(starts[q], starts[q + 1]):
+                i = members[place]
+                total += w[i]
+                m0 += w[i] * (x[i, 0] - y0)
+                m1 += w[i] * (x[i, 1] - y1)
+        if total == 0.0 or not value < last:
+            break
+        last = value
+        y0 += m0 / total
+        y1 += m1 / total
+    return value, y0, y1
+
+
+@jit
+def descend(groups: PricedGroups, free: Labels, ends: FloatArray, values: FloatArray) -> None:
+    """Follow f downhill from many starts.
+
+    Shapes: free (m,); ends (s, 2), starts that become ends; values (s,).
+    """
+    for start in range(ends.shape[0]):
+        y0, y1 = ends[start, 0], ends[start, 1]
+        values[start], ends[start, 0], ends[start, 1] = descend_from(
+            groups, free, free.shape[0], y0, y1
+        )
+
+
+@jit
+def join(groups: PricedGroups, ends: FloatArray, found: Flags) -> None:
+    """Mark the groups whose sum is f(y). Shapes: ends (s, 2); found (s, n)."""
+    free = groups.free
+    for end in range(ends.shape[0]):
+        y0, y1 = ends[end, 0], ends[end, 1]
+        for place in range(free.shape[0]):
+            found[end, free[place]] = gain(groups, free[place], y0, y1) < 0.0
+        for part in range(groups.parts.shape[0] - 1):
+            _, q = best_choice(groups, part, y0, y1)
+            for place in range(groups.starts[q], groups.starts[q + 1]):
+                found[end, groups.members[place]] = True
+
+
+# ---- the bound -----------------------------------------------------------------------------------
 
 DEPTH = 200
 """Splits of a box, at most."""
@@ -40,40 +161,34 @@ class Boxes(NamedTuple):
     2); counts, bounds (DEPTH + 2,).
     """
 
-    lists: NDArray[np.int32]
+    lists: Labels
     sides: FloatArray
     counts: Integers
     bounds: FloatArray
 
     @classmethod
-    def around(cls, case: PlaneCase, prices: FloatArray) -> Boxes:
+    def around(cls, groups: PricedGroups) -> Boxes:
         """Return a stack with the box around all groups, where f is at least -sum of prices."""
-        found = cls(
-            np.empty((DEPTH + 2, case.n), np.int32),
-            np.empty((DEPTH + 2, 2, 2)),
-            np.empty(DEPTH + 2, np.int64),
-            np.empty(DEPTH + 2),
-        )
-        free = case.free
+        rows, free = DEPTH + 2, groups.free
+        lists, counts = np.empty((rows, len(groups.x)), np.int32), np.empty(rows, np.int64)
+        found = cls(lists, np.empty((rows, 2, 2)), counts, np.empty(rows))
         found.lists[1, : len(free)] = free
         found.counts[1] = len(free)
-        found.bounds[1] = -1.000001 * float(np.maximum(prices, 0.0).sum())
-        found.sides[1] = case.values.min(axis=0), case.values.max(axis=0)
+        found.bounds[1] = -1.000001 * float(np.maximum(groups.prices, 0.0).sum())
+        found.sides[1] = groups.x.min(axis=0), groups.x.max(axis=0)
         return found
 
 
-def least_value(
-    case: PlaneCase, prices: FloatArray, tolerance: float, wanted: float
-) -> tuple[float, FloatArray]:
+def least_value(groups: PricedGroups, tolerance: float, wanted: float) -> tuple[float, FloatArray]:
     """Return a lower bound for f, and places where it is low.
 
     The bound is ``tolerance`` below the least value found; the places are some of those where f is
     below ``wanted``.
     """
-    values, ends = descend_all(case, prices, case.values)
+    values, ends = descend_all(groups, groups.x)
     least = min(float(values.min()), 0.0)
     places, n_places = np.empty((MOST_PLACES, 2)), np.zeros(1, np.int64)
-    groups, boxes = PricedGroups.of_case(case, prices), Boxes.around(case, prices)
+    boxes = Boxes.around(groups)
     found = bound_boxes(groups, least, tolerance, wanted, boxes, places, n_places)
     low = places[: min(MOST_PLACES, int(n_places[0]))]
     return float(found), np.concatenate([ends[values < wanted], low])
@@ -180,42 +295,40 @@ def restrict(
 
 
 @jit
-def split_box(boxes: Boxes, top: int) -> tuple[int, int, float, bool]:
-    """Move the box on top of the stack to row 0; return how many groups it lists and where to cut.
+def cut_of(box: Any) -> tuple[int, float]:
+    """Return the axis of the longer side of a box, and the middle of that side."""
+    axis = 0 if box[1, 0] - box[0, 0] >= box[1, 1] - box[0, 1] else 1
+    return axis, (box[0, axis] + box[1, axis]) / 2.0
 
-    The last value says that the box is too small to be cut, or the stack full.
-    """
-    lists, sides, count = boxes.lists, boxes.sides, boxes.counts[top]
-    for place in range(count):
+
+@jit
+def take_box(boxes: Boxes, top: int) -> bool:
+    """Move the box on top of the stack to row 0; whether it is too small to be cut, or all full."""
+    lists, sides, counts = boxes.lists, boxes.sides, boxes.counts
+    counts[0] = counts[top]
+    for place in range(counts[0]):
         lists[0, place] = lists[top, place]
     for side in range(2):
         for e in range(2):
             sides[0, side, e] = sides[top, side, e]
-    axis = 0 if sides[0, 1, 0] - sides[0, 0, 0] >= sides[0, 1, 1] - sides[0, 0, 1] else 1
-    middle = (sides[0, 0, axis] + sides[0, 1, axis]) / 2.0
-    is_final = middle <= sides[0, 0, axis] or middle >= sides[0, 1, axis]
-    return count, axis, middle, is_final or top + 1 >= lists.shape[0]
+    axis, middle = cut_of(sides[0])
+    is_tiny = middle <= sides[0, 0, axis] or middle >= sides[0, 1, axis]
+    return is_tiny or top + 1 >= lists.shape[0]
 
 
 @jit
 def push_half(
-    groups: PricedGroups,
-    margin: float,
-    boxes: Boxes,
-    top: int,
-    half: int,
-    count: int,
-    axis: int,
-    middle: float,
+    groups: PricedGroups, margin: float, boxes: Boxes, top: int, half: int
 ) -> tuple[int, float, float]:
     """Put half of the box in row 0 into row ``top``; return what `restrict` does."""
-    lists, sides = boxes.lists, boxes.sides
+    lists, sides, counts = boxes.lists, boxes.sides, boxes.counts
     for side in range(2):
         for e in range(2):
             sides[top, side, e] = sides[0, side, e]
+    axis, middle = cut_of(sides[0])
     sides[top, 1 - half, axis] = middle
-    found, bound, value = restrict(groups, margin, sides[top], lists[0], count, lists[top])
-    boxes.counts[top], boxes.bounds[top] = found, bound
+    found, bound, value = restrict(groups, margin, sides[top], lists[0], counts[0], lists[top])
+    counts[top], boxes.bounds[top] = found, bound
     return found, bound, value
 
 
@@ -242,7 +355,7 @@ def bound_boxes(
     top, n_boxes = 1, 0
     while top > 0:
         bound = bounds[top]
-        count, axis, middle, is_final = split_box(boxes, top)
+        is_final = take_box(boxes, top)
         top -= 1
         n_boxes += 1
         if is_final or n_boxes > MOST_BOXES:
@@ -250,7 +363,7 @@ def bound_boxes(
             continue
         for half in range(2):
             top += 1
-            found, bound, value = push_half(groups, 0.0, boxes, top, half, count, axis, middle)
+            found, bound, value = push_half(groups, 0.0, boxes, top, half)
             if value < least:
                 # Without the way down from here, boxes around it would be split again and again.
                 y0 = (sides[top, 0, 0] + sides[top, 1, 0]) / 2.0
@@ -276,7 +389,7 @@ def sort_groups(
     finest: float,
     boxes: Boxes,
     labels: Integers,
-    is_alone: NDArray[np.bool_],
+    is_alone: Flags,
     scratch: Integers,
 ) -> int:
     """Give different labels to groups of which a box needs only one; return how many boxes matter.
@@ -290,7 +403,7 @@ def sort_groups(
     sizes[0] = n
     n_labels, n_boxes, n_useful, top = 1, 0, 0, 1
     while top > 0:
-        count, axis, middle, is_final = split_box(boxes, top)
+        is_final = take_box(boxes, top)
         top -= 1
         n_boxes += 1
         if is_final:
@@ -301,7 +414,7 @@ def sort_groups(
             continue
         for half in range(2):
             top += 1
-            found, bound, _ = push_half(groups, slack, boxes, top, half, count, axis, middle)
+            found, bound, _ = push_half(groups, slack, boxes, top, half)
             # f is at least v everywhere, whatever the bound in this box.
             left = min(limit - bound, slack)
             if left <= 0.0:

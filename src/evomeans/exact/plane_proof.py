@@ -1,65 +1,232 @@
-"""Proofs in the plane by branch and price: what their steps mean, their check, and the search.
+"""Proofs in the plane: their cases, the bound that prices prove, groups to merge, and the check.
 
-`groups_together` finds groups that share a cluster in every clustering cheaper than the known one.
-Let U be the known inertia. The k clusters of a cheaper clustering have costs minus prices that sum
-to less than U minus all prices and scatters, and each of them is at least min(0, v). So for every
-one of them
+A case has groups of points that share a cluster, and pairs that do not. A group of weight w and
+mean m adds w |m - y|² plus its own scatter to the cost of a cluster with mean y. So a group is a
+point again, and only the sum of all scatters is added to every cost. With prices p, the group gains
+a(y) = w |m - y|² - p. Let f(y) be the least sum of a(y) over groups that may share a cluster, and v
+its least value over all y. A clustering into at most k clusters costs at least
 
-    F = cost minus prices < t = U - sum of prices - sum of scatters - (k - 1) min(0, v).
+    sum of p + sum of scatters + k min(0, v),
 
-If the mean y of the cluster is in a box where f is at least b, then b <= F < t, and a group with
-the gain a(y)
-
-* must be in the cluster if a(y) <= b - t in all of the box: F is at least f(y) - a(y) without it;
-* cannot be in the cluster if a(y) >= t - b in all of the box: F is at least f(y) + a(y) with it.
-
-Boxes with b >= t hold no mean at all. Two groups of which each box that is left either needs both
-or excludes both share a cluster in every cheaper clustering, and can be merged.
+for any prices (docs/background/proofs.md). This is the bound of column generation; `plane_boxes`
+bounds v from below.
 
 The steps of a proof are those of `cases`; a step that fixes merges groups. Its check trusts nothing
-but the points and the arithmetic of `plane_prices`, `plane_boxes` and `groups_together`.
+but the points and the arithmetic of `plane_boxes` and of this module.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from evomeans.exact.cases import (
-    CasesProof,
-    CaseTree,
-    Node,
-    Pair,
-    ProofStep,
-    StepKind,
-    untold,
-)
-from evomeans.exact.plane_boxes import Boxes, sort_groups
-from evomeans.exact.plane_case import PlaneCase, PricedGroups
-from evomeans.exact.plane_master import together
-from evomeans.exact.plane_prices import (
-    Evaluation,
-    PriceSearch,
-    PriceStart,
-    evaluate,
-    first_start,
-    proven_bound,
-)
-from evomeans.exact.points import WeightedPoints, kmeans, relative_error
+from evomeans.exact.cases import CasesProof, Pair
+from evomeans.exact.plane_boxes import Boxes, PricedGroups, least_value, sort_groups
+from evomeans.exact.points import UNIT, WeightedPoints, anchors, relative_error, sums_by
 from evomeans.exact.proofs import InvalidProofError, Method
-from evomeans.typing import FloatArray, Integers
+from evomeans.typing import FloatArray, Integers, Labels
 
+BOX_TOLERANCE = 1e-9
+"""What the bound may lose at the boxes, as a share of all prices."""
+LARGEST_PRICE = 1e290
+"""Prices from here on prove nothing: their sums might overflow."""
 GAP_MARGIN = 1e-9
 """By this share of the gap, t is higher than it need be."""
 FINEST = 0.05
 """Boxes are split until gains vary by less than this share of the gap."""
+MOST_CHOICES = 128
+"""Subsets of groups that stay apart, in one connected component of the pairs."""
+
+
+@dataclass(frozen=True)
+class PlaneCase:
+    """Clusterings into at most k clusters that keep groups together and some pairs apart.
+
+    ``groups`` has the group of every point, ``apart`` the points whose groups do not share a
+    cluster.
+    """
+
+    points: WeightedPoints
+    k: int
+    groups: Integers
+    apart: tuple[Pair, ...] = ()
+
+    @classmethod
+    def of_points(cls, points: WeightedPoints, k: int) -> PlaneCase:
+        """Return the whole problem, in which every point is a group."""
+        return cls(points, k, np.arange(points.n))
+
+    @cached_property
+    def n(self) -> int:
+        """The number of groups."""
+        return int(self.groups.max()) + 1
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the groups and pairs."""
+        return self.groups.nbytes + 16 * len(self.apart)
+
+    @cached_property
+    def values(self) -> FloatArray:
+        """Means of the groups; those of single points are exact."""
+        return self.points.means(self.groups)
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """Weights of the groups."""
+        return sums_by(self.groups, self.points.weights)
+
+    @cached_property
+    def scatters(self) -> FloatArray:
+        """Inertia of every group about its mean, see `WeightedPoints.inertia`."""
+        offsets = self.points.offsets(self.groups)
+        return sums_by(self.groups, self.points.weights * np.square(offsets).sum(axis=1))
+
+    @property
+    def extent(self) -> float:
+        """The largest coordinate of any point, at most 1."""
+        return float(np.abs(self.points.values).max())
+
+    @cached_property
+    def displacement(self) -> float:
+        """Return at least the root of sum of w |e|², where e is the error of a group's mean.
+
+        The mean is a point of the group plus an average offset. The addition is off by u times the
+        extent, and the average of m offsets of length r by (2 m + 8) u r, in both coordinates.
+        """
+        sizes = np.bincount(self.groups)
+        anchor = anchors(self.points.values, self.points.weights, self.groups)
+        offsets = np.abs(self.points.values - anchor[self.groups]).max(axis=1)
+        longest = np.zeros(self.n)
+        np.maximum.at(longest, self.groups, offsets)
+        error = np.where(sizes > 1, 2 * UNIT * (self.extent + (2 * sizes + 8) * longest), 0.0)
+        return 1.01 * math.sqrt(float((self.weights * np.square(error)).sum()))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether a pair must be both together and apart."""
+        return any(self.groups[i] == self.groups[j] for i, j in self.apart)
+
+    def merged(self, pair: Pair) -> PlaneCase:
+        """Return the case in which two points share a cluster."""
+        a, b = sorted(int(self.groups[i]) for i in pair)
+        groups = np.where(self.groups == b, a, self.groups)
+        return PlaneCase(self.points, self.k, groups - (groups > b), self.apart)
+
+    def separated(self, pair: Pair) -> PlaneCase:
+        """Return the case in which two points are in different clusters."""
+        return PlaneCase(self.points, self.k, self.groups, (*self.apart, pair))
+
+    def regrouped(self, labels: Integers) -> PlaneCase:
+        """Return the case in which groups with the same label share a cluster."""
+        groups = np.unique(labels[self.groups], return_inverse=True)[1].ravel()
+        return PlaneCase(self.points, self.k, groups, self.apart)
+
+    @cached_property
+    def pairs(self) -> frozenset[Pair]:
+        """The groups that stay apart."""
+        found = {tuple(sorted((int(self.groups[i]), int(self.groups[j])))) for i, j in self.apart}
+        return frozenset((a, b) for a, b in found if a != b)
+
+    @cached_property
+    def choices(self) -> tuple[Integers, Integers, Integers]:
+        """What a cluster may take of the groups in `pairs`: the last arrays of `PricedGroups`.
+
+        If there were too many choices, some pairs are ignored: that only lowers a bound.
+        """
+        parts: list[tuple[set[int], list[frozenset[int]]]] = []
+        for a, b in sorted(self.pairs):
+            touched = [part for part in parts if part[0] & {a, b}]
+            inside = {a, b}.union(*(part[0] for part in touched))
+            allowed = [frozenset[int]()]
+            for _, choices in touched:
+                allowed = [one | other for one in allowed for other in choices]
+            for new in sorted({a, b} - set().union(*(part[0] for part in touched))):
+                allowed += [one | {new} for one in allowed]
+            allowed = [one for one in allowed if not {a, b} <= one]
+            if len(allowed) <= MOST_CHOICES:
+                parts = [part for part in parts if part not in touched] + [(inside, allowed)]
+        counts = [len(choices) for _, choices in parts]
+        every = [sorted(one) for _, choices in parts for one in choices]
+        firsts = np.cumsum([0, *counts]).astype(np.int64)
+        starts = np.cumsum([0, *map(len, every)]).astype(np.int64)
+        return firsts, starts, np.array([g for one in every for g in one], np.int64)
+
+    @cached_property
+    def free(self) -> Labels:
+        """The groups that a cluster may take whatever else it takes."""
+        return np.setdiff1d(np.arange(self.n), self.choices[2]).astype(np.int32)
+
+    def priced(self, prices: FloatArray) -> PricedGroups:
+        """Return what kernels need to know."""
+        values = np.ascontiguousarray(self.values)
+        return PricedGroups(
+            values, self.weights, np.ascontiguousarray(prices), *self.choices, self.free
+        )
+
+
+class Evaluation(NamedTuple):
+    """What prices prove of the computed groups."""
+
+    bound: float
+    """No clustering of the computed groups costs less."""
+    cluster_bound: float
+    """At most v."""
+    error: float
+    """What rounding can change of the cost minus the prices of a cluster."""
+
+
+def evaluate(case: PlaneCase, prices: FloatArray) -> Evaluation:
+    """Return the lower bound that prices prove, in the units of the points.
+
+    Rounding is allowed for, see docs/background/proofs.md. Each box subtracts what its own sums may
+    be off by; the ``error`` is for discs on the wrong side and for middles of boxes.
+    """
+    if not np.abs(prices).max() < LARGEST_PRICE:
+        return PROVES_NOTHING
+    paid = float(np.maximum(prices, 0.0).sum())
+    radius = math.sqrt(float((np.maximum(prices, 0.0) / case.weights).max()))
+    least, _ = least_value(case.priced(prices), BOX_TOLERANCE * paid / case.k, -np.inf)
+    error = 64 * UNIT * (paid + float(case.weights.sum()) * radius * case.extent)
+    least -= error
+    total = math.fsum(prices.tolist()) - 4 * UNIT * math.fsum(np.abs(prices).tolist())
+    scatter = math.fsum(case.scatters.tolist()) * (1 - relative_error(case.points))
+    bound = total + scatter + case.k * min(0.0, least)
+    return Evaluation(bound, least, error)
+
+
+PROVES_NOTHING = Evaluation(-math.inf, -math.inf, math.inf)
+
+
+def proven_bound(case: PlaneCase, bound: float) -> float:
+    """Lower a bound of the computed groups to one of the points.
+
+    The root of the inertia is a norm, so it differs from that of groups that are moved by
+    their errors by at most the displacement.
+    """
+    if not bound > 0:
+        return 0.0
+    return max(0.0, math.sqrt(bound) * (1 - 4 * UNIT) - case.displacement) ** 2 * (1 - 4 * UNIT)
 
 
 def groups_together(
     case: PlaneCase, prices: FloatArray, found: Evaluation, cutoff: float
 ) -> Integers | None:
-    """Return labels of groups, equal for those to merge; None if nothing here beats the cutoff."""
+    """Return labels of groups, equal for those to merge; None if nothing here beats the cutoff.
+
+    Of a clustering cheaper than the cutoff, every cluster has
+
+        F = cost minus prices < t = cutoff - prices and scatters of all - (k - 1) min(0, v).
+
+    Let its mean be in a box where f is at least b. Then b < t; a group whose gain is at most b - t
+    in all of the box is in the cluster, and one with a gain of at least t - b is not. Groups share
+    a cluster if each box with b < t either needs or excludes all of them. See
+    docs/background/proofs.md.
+    """
     # The root of the inertia is a norm, see `proven_bound`.
     root = math.sqrt(cutoff * (1 + relative_error(case.points))) + case.displacement
     gap = root**2 * (1 + 1e-15) - found.bound
@@ -72,16 +239,9 @@ def groups_together(
     n = case.n
     labels, is_alone = np.zeros(n, np.int64), np.zeros(n, np.bool_)
     scratch = np.zeros((4, n + 1), np.int64)
-    n_boxes = sort_groups(
-        PricedGroups.of_case(case, prices),
-        limit,
-        slack,
-        FINEST * slack,
-        Boxes.around(case, prices),
-        labels,
-        is_alone,
-        scratch,
-    )
+    groups, finest = case.priced(prices), FINEST * slack
+    boxes = Boxes.around(groups)
+    n_boxes = sort_groups(groups, limit, slack, finest, boxes, labels, is_alone, scratch)
     if n_boxes == 0:
         return None
     # Labels of groups that no box decides are their own.
@@ -128,62 +288,3 @@ class PlaneProof(CasesProof):
     def end(case: PlaneCase, known: float) -> float:
         """Return the bound of a case that is not split."""
         return math.inf if case.is_empty else known
-
-
-# ---- the search ----------------------------------------------------------------------------------
-
-
-class PlaneTree(CaseTree):
-    """A search tree over the clusterings of points in the plane, which needs a known one."""
-
-    proof_type = PlaneProof
-    share_of_gap = 0.5
-    n_columns = 0
-    labels: Integers
-
-    def _root(self, former: Node | None) -> tuple[PlaneCase, PriceStart]:
-        case = PlaneCase.of_points(self.points, self.k)
-        return case, first_start(case, self.labels)
-
-    def _worked(
-        self, case: PlaneCase, start: PriceStart, inherited: float, is_root: bool = False
-    ) -> Node:
-        if case.is_empty:
-            return Node(case, start, math.inf, [ProofStep(StepKind.END)])
-        search = PriceSearch(case, self.cutoff, start)
-        search.run(self.limits, self._goal, self._tell if is_root else untold)
-        self.n_columns += search.n_columns
-        start, prices = search.start, search.prices
-        found = evaluate(case, prices)
-        bound = max(inherited, proven_bound(case, found.bound))
-        if bound >= self._goal or self.limits.expired():
-            return Node(case, start, bound, [ProofStep(StepKind.END, prices)])
-        centres = search.centres() if self.improving else None
-        better = None if centres is None else self._if_better(kmeans(self.points, centres))
-        steps = [ProofStep(StepKind.FIX, prices), ProofStep(StepKind.END)]
-        labels = groups_together(case, prices, found, self.cutoff)
-        if labels is None:
-            return Node(case, start, self.cutoff, steps, better)
-        merged = case.regrouped(labels)
-        return Node(merged, start.regrouped(case, merged), bound, steps, better)
-
-    def _halves(self, node: Node, pair: Pair) -> list[tuple[PlaneCase, PriceStart]]:
-        halves = node.case.separated(pair), node.case.merged(pair)
-        return [(half, node.start.regrouped(node.case, half)) for half in halves]
-
-    def _undecided(self, node: Node) -> Pair | None:
-        """Return points of the two groups that share half a cluster; None if all is decided."""
-        n = node.case.n
-        if n < 2:
-            return None
-        share = together(n, node.start.clusters, node.start.solution.shares)
-        own = np.diag(share)
-        score: FloatArray = np.minimum(share, np.minimum(own[:, None], own) - share)
-        np.fill_diagonal(score, -np.inf)
-        for one, other in node.case.pairs:
-            score[one, other] = score[other, one] = -np.inf
-        a, b = divmod(int(np.argmax(score)), n)
-        if not score[a, b] > 0:
-            return None
-        first = np.unique(node.case.groups, return_index=True)[1]
-        return int(first[a]), int(first[b])

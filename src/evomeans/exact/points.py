@@ -109,12 +109,7 @@ class WeightedPoints:
         """Sum of w |x - mean of the cluster|², wherever the cluster is.
 
         The result is off by a share of at most 8 (n + d + 40) UNIT, besides `weight_error` and
-        underflow. Let y be the differences from an anchor, r those from the computed mean of the y,
-        S the sum of w |y|² and I the inertia. Each y and each r is off by a share of UNIT. So the
-        root of the inertia, a norm, is off by UNIT √S, and that of the r by a share of UNIT. The
-        mean is off by at most 2 (n + 2) UNIT √(S/W), which adds 4 (n + 2)² UNIT² S. The anchor is
-        the heaviest point of its cluster, and its w |anchor - mean|² <= I, so that S is at most
-        (n + 1) I. Squares, products and the sum are off by a share of (d + 4) UNIT.
+        underflow; docs/background/proofs.md derives this from the heaviest point as the anchor.
         """
         return _spread(self.weights, self.offsets(labels))
 
@@ -148,9 +143,7 @@ class WeightedPoints:
 def smallest_cost(points: WeightedPoints) -> float:
     """Return what underflow may hide of an inertia, in the units of the points.
 
-    A single operation loses at most 2**-1075. No weight is below 2**-71, and the inertia of a
-    cluster is a sum over pairs, divided by its weight: n² 2**-1004 at most. Coordinates that lose
-    as much when they are scaled change an inertia by less than 4 W d 2**-1075.
+    A single operation loses at most 2**-1075, and no weight is below 2**-71: n² 2**-1004 at most.
     """
     return 1e-290 * points.n
 
@@ -269,12 +262,10 @@ def labelled_inertia(
 ) -> Enclosure:
     """Return the sum of w |x - mean of its cluster|² for samples of magnitude at most 1.
 
-    Let y be the differences of samples from an anchor, the heaviest sample of their cluster, and r
-    those of the y from their computed mean. The inertia of a cluster of weight W is the sum of
-    w |r|² minus |sum of w r|² / W, for any computed mean. The second term is tiny, and removes what
-    the rounding of the mean adds to the first. Each y is off by a share of one rounding. The sum of
-    w |y|² is at most n + 1 times the inertia, because the anchor is the heaviest sample, so
-    all errors are small shares of the first term.
+    With r, the differences from the computed means, the inertia of a cluster of weight W is the sum
+    of w |r|² minus |sum of w r|² / W. The second term is tiny, and removes what the rounding of the
+    mean adds to the first. All errors are small shares of the first term, see
+    `WeightedPoints.inertia`.
 
     Shapes: values (n, d); weights (n,), positive; labels (n,), any integers.
     """

@@ -1,61 +1,27 @@
 """The relaxation: its cases, the bound that multipliers prove, its rounding, and pairs it fixes.
 
-A case has groups of points, which share a cluster, and pairs of groups that must stay apart.
+A case has groups of points, which share a cluster, and pairs of groups that must stay apart. With
+K_gh, the sum of w_i w_j |x_i - x_j|² / 2 over i in g and j in h, and C_gh = K_gh / sqrt(w_g w_h),
+the inertia of a clustering is <C, Y>, where Y_gh = sqrt(w_g w_h) / w(Q) if g and h share the
+cluster Q, else 0. All terms are nonnegative, so no digits cancel: merging groups only adds entries.
 
-A clustering of the groups into k clusters is the matrix Y with Y_gh = sqrt(w_g w_h) / w(Q) if g and
-h share the cluster Q, else 0. With K_gh, the sum of w_i w_j |x_i - x_j|² / 2 over i in g and j in
-h, its inertia is the sum of K_gh / w(Q) over all pairs that share a cluster, that is <C, Y> with
-C_gh = K_gh / sqrt(w_g w_h). All terms are nonnegative, so no digits cancel: merging groups
-only adds entries of K.
+Let u_g = sqrt(w_g) and û = u / |u|. For any S that is nonnegative on the pairs that may share a
+cluster, any prices mu >= 0 of star cuts B_c, see `cuts`, and any vector b, all clusterings into
+exactly k clusters have, with M = C - S + sum_c mu_c B_c,
 
-The inequality
---------------
-Let u_g = sqrt(w_g), û = u / |u|, and let Y be the matrix of a clustering into exactly k clusters.
-Then Y u = u, Y' = Y - û û' is an orthogonal projector of rank k - 1, Y >= 0, and <B_c, Y> <= 0 for
-every star cut c, see `cuts`. So for any S that is nonnegative on the pairs that may share
-a cluster, any prices mu >= 0, and any vector b, with M = C - S + sum_c mu_c B_c,
+    inertia >= û'Mû + the sum of the k - 1 smallest eigenvalues of M + û b' + b û'.
 
-    inertia = <C, Y> >= <M, Y> = û'Mû + <M + û b' + b û', Y'>
-                     >= û'Mû + the sum of the k - 1 smallest eigenvalues of M + û b' + b û'.
+No property of the multipliers enters, so whatever a solver returns, the bound is valid. The vector
+b only moves the eigenvalue that belongs to û out of the way. docs/background/proofs.md has the
+proof, and derives what `proven_bound` subtracts for rounding. Everything that is subtracted is
+doubled, which covers second-order terms and the rounding of the allowance itself.
 
-The first inequality holds since <S, Y> >= 0 and <B_c, Y> <= 0, the equation since Y û = û and
-Y' û = 0, and the last one is Ky Fan's theorem [1]_. The vector b only moves the eigenvalue that
-belongs to û out of the way. No property of the multipliers enters, so whatever a solver
-returns, the bound is valid. Entries of M where Y must vanish are free, too.
-
-Rounding
---------
-`proven_bound` takes the computed C for the data and is then too high by a share of at most
-`relative_error`, since C and Y are nonnegative. The rest is subtracted, with u = 2**-53:
-
-* the entries of M: sqrt(k) |E|_F, where E bounds their errors one by one and |Y|_F = sqrt(k);
-* û'Mû, including the rounding of û itself: (6 n + 60) u |M|_F;
-* the shifted matrix, for each of the k - 1 eigenvalues: (4 n + 60) u (|M|_F + |b|);
-* the eigenvalues. The solver is not trusted. With the returned Q and Λ, the residual
-  |A - Q Λ Q'|_F and |Q'Q - I|_F are computed, each with a bound for its own rounding; then
-  eigenvalue i of A is at least λ_i - |λ_i| |Q'Q - I| - |A - Q Λ Q'| (Ostrowski and Weyl).
-
-Everything that is subtracted is doubled, which covers second-order terms and the rounding of
-the allowance itself.
-
-Pairs to keep apart
--------------------
-The inequality loses <S, Y>: a clustering with groups i and j in a cluster Q has
-
-    inertia >= bound + <S, Y> >= bound + (2 s_ij + sum over a in Q of 2 (s_ia + s_ja)) / w(Q)
-
-with s_ab = S_ab sqrt(w_a w_b). If the right side exceeds the known inertia for every Q, the pair
-can be kept apart. That is so if and only if, with the gap g between known inertia and bound,
+If groups i and j share a cluster, the inertia exceeds the bound by <S, Y>. With s_ab = S_ab
+sqrt(w_a w_b) and the gap g between known inertia and bound, the pair can be kept apart if
 
     2 s_ij - g (w_i + w_j) - sum over a of max(0, g w_a - 2 (s_ia + s_ja)) > 0,
 
-where a runs over the groups that may join both i and j: a worst cluster Q takes exactly the groups
-for which the term is positive. `pairs_to_fix` returns these pairs.
-
-References
-----------
-.. [1] K. Fan: "On a theorem of Weyl concerning eigenvalues of linear transformations", Proceedings
-   of the National Academy of Sciences 35, 1949.
+where a runs over the groups that may join both i and j. `pairs_to_fix` returns these pairs.
 """
 
 from __future__ import annotations
@@ -67,9 +33,10 @@ from functools import cached_property
 import numpy as np
 
 from evomeans.compiled.jit import jit
+from evomeans.exact.cases import CasesProof, Pair
 from evomeans.exact.cuts import Cuts, add_cuts, are_valid, no_cuts
 from evomeans.exact.points import UNIT, WeightedPoints
-from evomeans.exact.projection import Projector
+from evomeans.exact.proofs import InvalidProofError, Method
 from evomeans.typing import Flags, FloatArray, Integers
 
 MARGIN = 1e-9
@@ -264,13 +231,6 @@ def _eigenvalue_bound(problem: Subproblem, M: FloatArray) -> tuple[float, float]
     return middle + float(lowest.sum()), allowance
 
 
-def quick_bound(problem: Subproblem, M: FloatArray, projector: Projector) -> float:
-    """Return the bound without its allowance for rounding: to compare multipliers, not to prove."""
-    A, middle, _ = shifted_matrix(problem, M)
-    rank = problem.k - 1
-    return middle if rank == 0 else middle + projector.lowest_sum(A, rank)
-
-
 def pairs_to_fix(problem: Subproblem, multipliers: Multipliers, bound: float) -> Flags:
     """Return the pairs that can be kept apart, given the bound of the multipliers."""
     gap = problem.cutoff * (1 + MARGIN) - bound
@@ -304,3 +264,61 @@ def fix_pairs(
             if left > least:
                 found[i, j] = True
                 found[j, i] = True
+
+
+# ---- proofs by cases -----------------------------------------------------------------------------
+
+ALWAYS_BUILT = 1000
+"""Points whose matrices are built even if the proof has none of that size: some 20 megabytes."""
+
+
+class TreeProof(CasesProof):
+    """A proof by the multipliers of the relaxation, for clusterings into exactly k clusters."""
+
+    method = Method.RELAXATION
+
+    @property
+    def n_cuts(self) -> int:
+        """Cuts with a price in all the steps together."""
+        return sum(len(step.multipliers.cuts) for step in self.steps if step.multipliers)
+
+    def whole(self, points: WeightedPoints, k: int) -> Subproblem:
+        """Return the whole problem, unless its matrices are larger than any of the proof."""
+        n = points.n
+        sizes = [len(step.multipliers.slack) for step in self.steps if step.multipliers is not None]
+        if n > max(sizes, default=0) and n > ALWAYS_BUILT:
+            raise InvalidProofError(f"The proof has no multipliers for {n} distinct samples.")
+        return Subproblem.of_points(points, k, self.cutoff)
+
+    def bound(self, case: Subproblem, multipliers: Multipliers) -> tuple[float, float]:
+        """Return the bound of multipliers, unless compiled code would read out of bounds."""
+        fits = (
+            multipliers.slack.shape == case.K.shape
+            and are_valid(multipliers.cuts, case.n)
+            and multipliers.prices.shape == (len(multipliers.cuts),)
+        )
+        if not fits:
+            raise InvalidProofError("The multipliers of a step do not fit its case.")
+        bound = proven_bound(case, multipliers)
+        return bound, bound
+
+    def fixed(self, case: Subproblem, multipliers: Multipliers, found: float) -> Subproblem:
+        """Keep pairs apart."""
+        return case.with_apart(pairs_to_fix(case, multipliers, found))
+
+    def split(self, case: Subproblem, pair: Pair) -> tuple[Subproblem, Subproblem] | None:
+        """Return the cases in which two groups are apart and together."""
+        a, b = min(pair), max(pair)
+        if not 0 <= a < b < case.n:
+            return None
+        return case.separated(a, b), case.merged(a, b)
+
+    @staticmethod
+    def end(case: Subproblem, known: float) -> float:
+        """Return the bound of a case that is not split."""
+        if case.n < case.k or case.is_empty:
+            return math.inf  # no clustering into k clusters is left
+        if case.n > case.k:
+            return known
+        # Every group is a cluster of the only clustering.
+        return max(known, float(np.sum(np.diag(case.K) / case.weights)))

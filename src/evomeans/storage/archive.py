@@ -286,7 +286,7 @@ def records_to_arrays(
 ) -> Arrays:
     """Stack the fields of records with k centres in d dimensions; names go into ``meta``."""
     arrays: Arrays = {}
-    for field in _stored_fields(kind):
+    for field in _columns(kind):
         values = [getattr(record, field.name) for record in records]
         if field.type == "str":
             meta[f"{prefix}_operators"] = names = list(dict.fromkeys(values))
@@ -302,7 +302,7 @@ def records_from_arrays(
     """Return the records that an archive holds, whose fields are within ranges."""
     columns: dict[str, list[Any]] = {}
     length = None
-    for field in _stored_fields(kind):
+    for field in _columns(kind):
         member = f"{prefix}_{field.name}"
         shape = _shape(field.name, k, d)
         low, high = ranges.get(field.name) or _range(field.name, k)
@@ -326,10 +326,13 @@ def history_from_arrays(archive: Archive) -> History:
     return History(records_from_arrays(archive, OffspringRecord, "history"))
 
 
-def _stored_fields(kind: type) -> list[Field[Any]]:
-    """Return the fields of records that are stored."""
-    known = [field for field in fields(kind) if field.type in ARRAY_TYPES]
-    return [field for field in known if field.metadata.get("is_stored", True)]
+def stored_fields(record: Any) -> list[Field[Any]]:
+    """Return the fields of a record, or of a class of records, that files hold."""
+    return [field for field in fields(record) if field.metadata.get("is_stored", True)]
+
+
+def _columns(kind: type) -> list[Field[Any]]:
+    return [field for field in stored_fields(kind) if field.type in ARRAY_TYPES]
 
 
 def _shape(name: str, k: int, d: int) -> tuple[int, ...]:

@@ -26,8 +26,7 @@ from evomeans.exact.certificate import (
 from evomeans.exact.cuts import MOST_MEMBERS
 from evomeans.exact.plane_proof import PlaneProof
 from evomeans.exact.proofs import DirectProof, Method, PartsProof, Proof, SeparationProof
-from evomeans.exact.relaxation import Multipliers
-from evomeans.exact.tree import TreeProof
+from evomeans.exact.relaxation import Multipliers, TreeProof
 from evomeans.storage.archive import Archive, ArchiveError, Arrays, read_archive, write_archive
 
 FORMAT = "evomeans certificate"
@@ -210,31 +209,26 @@ def _proof(archive: Archive, n: int) -> Proof:
     kinds = archive.array("kinds", "int64", (None,), low=0, high=len(KINDS) - 1)
     if not 1 <= len(kinds) <= n:
         raise ArchiveError(f"it holds {len(kinds)} proofs for {n} samples")
-    sources: dict[type | None, Iterator[Proof]] = {
-        TreeProof: _trees(archive, n),
-        PlaneProof: _planes(archive, n),
-        DirectProof: repeat(DirectProof()),
-    }
     found = archive.array("separated_labels", "int64", (None,), low=0, high=n - 1)
     labels = _Reader(found, "separated_labels")
-    parts, sizes = None, [len(found)]
+    parts, sizes = None, [len(found), *[0] * (len(kinds) - 1)]
     if "parts" in archive.arrays:
         parts = archive.array("parts", "int64", (None,), low=0, high=len(kinds) - 1)
         sizes = np.bincount(parts, minlength=len(kinds)).tolist()
-    proofs: list[Proof | None] = []
-    for number, kind in enumerate(KINDS[kind] for kind in kinds.tolist()):
-        if kind is None:
-            proofs.append(None)
-        elif kind is SeparationProof:
-            count = sizes[number] if number < len(sizes) else 0
-            proofs.append(SeparationProof(labels.take(count)))
-        else:
-            proof = next(sources[kind], None)
-            if proof is None:
-                raise ArchiveError("it lacks the steps of a proof")
-            proofs.append(proof)
+    known = [KINDS[kind] for kind in kinds.tolist()]
+    own = [size for kind, size in zip(known, sizes, strict=True) if kind is SeparationProof]
+    sources: dict[type | None, Iterator[Proof | None]] = {
+        None: repeat(None),
+        DirectProof: repeat(DirectProof()),
+        SeparationProof: (SeparationProof(labels.take(size)) for size in own),
+        TreeProof: _trees(archive, n),
+        PlaneProof: _planes(archive, n),
+    }
+    proofs = tuple(next(sources[kind], None) for kind in known)
+    if any(proof is None and kind is not None for proof, kind in zip(proofs, known, strict=True)):
+        raise ArchiveError("it lacks the steps of a proof")
     if parts is not None:
-        return PartsProof(parts, tuple(proofs))
+        return PartsProof(parts, proofs)
     if len(proofs) != 1 or proofs[0] is None:
         raise ArchiveError("it does not hold exactly one proof")
     return proofs[0]

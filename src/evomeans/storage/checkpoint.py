@@ -10,7 +10,7 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -37,6 +37,7 @@ from evomeans.storage.archive import (
     read_archive,
     records_from_arrays,
     records_to_arrays,
+    stored_fields,
     write_archive,
 )
 
@@ -175,7 +176,13 @@ def describe_problem(
     the number of threads: a search may be continued with others.
     """
     frame = engine.frame
-    samples, weights = _digests(engine, X, sample_weight)
+    if is_dask(X):
+        # Block by block, because the sizes of the blocks determine the course too.
+        blocks, weight_blocks = engine.digests(digest)  # type: ignore[attr-defined]
+        samples, weights = digest(blocks), None if weight_blocks is None else digest(weight_blocks)
+    else:
+        samples = digest(*((X.data, X.indices, X.indptr) if is_sparse(X) else (X,)))
+        weights = None if sample_weight is None else digest(sample_weight)
     # It may change if it only ends a search.
     wait = settings.longest_wait(n_clusters) if settings.strategy.agreement > 1 else None
     return {
@@ -196,16 +203,6 @@ def describe_problem(
         "batch": engine.batch,
         "frame": digest(frame.shift, np.array(frame.exponent)),
     }
-
-
-def _digests(engine: Any, X: Any, sample_weight: Any) -> tuple[str, str | None]:
-    """Return the digests of the samples and of their weights."""
-    if is_dask(X):
-        # Block by block, because the sizes of the blocks determine the course too.
-        samples, weights = engine.digests(digest)
-        return digest(samples), None if weights is None else digest(weights)
-    stored = (X.data, X.indices, X.indptr) if is_sparse(X) else (X,)
-    return digest(*stored), None if sample_weight is None else digest(sample_weight)
 
 
 def digest(*arrays: NDArray[Any]) -> str:
@@ -236,6 +233,7 @@ class Fields:
     Every solution is stored once, though the best ones are members of populations too; what stands
     in the JSON is its place among all. Centres have the shape (k, d). What cannot be read back from
     a file comes from the search: ``rules`` of populations, and the form of the state of ``rng``.
+    Encoding fills ``solutions`` and ``arrays``.
     """
 
     solutions: list[Individual] = field(default_factory=list)
@@ -244,6 +242,7 @@ class Fields:
     ranges: Ranges = field(default_factory=dict)
     rng: np.random.Generator | None = None
     rules: PopulationRules | None = None
+    arrays: Arrays = field(default_factory=dict)
     _places: dict[int, int] = field(default_factory=dict)
 
     def place(self, wanted: Individual) -> int:
@@ -253,21 +252,16 @@ class Fields:
             self.solutions.append(wanted)
         return self._places[id(wanted)]
 
-    def encoded(self, record: Any, arrays: Arrays | None = None) -> dict[str, Any]:
-        """Return the fields of a record as JSON; lists go into ``arrays``, if there are any."""
+    def encoded(self, record: Any) -> dict[str, Any]:
+        """Return the fields of a record as JSON."""
         meta: dict[str, Any] = {}
-        for one in _stored(record):
+        for one in stored_fields(record):
             name, value = one.name, getattr(record, one.name)
             match one.type:
-                case "int" | "float" | "bool" | "list[float]":
+                case "int" | "float" | "bool" | "list[int]" | "list[float]":
                     meta[name] = value
-                case "list[int]" | "list[Individual]" | "Sequence[Individual]":
-                    is_plain = one.type == "list[int]"
-                    numbers = value if is_plain else [self.place(own) for own in value]
-                    if arrays is None:
-                        meta[name] = numbers
-                    else:
-                        arrays[name] = np.array(numbers, dtype=np.int64)
+                case "list[Individual]" | "Sequence[Individual]":
+                    meta[name] = [self.place(own) for own in value]
                 case "dict[int, float]":
                     meta[name] = [list(pair) for pair in value.items()]
                 case "dict[int, Entry]":
@@ -283,14 +277,15 @@ class Fields:
                     continue
                 case "np.random.Generator":
                     meta[name] = _storable(value.bit_generator.state)
-                case "list[FloatArray]" if arrays is not None:
-                    arrays[name] = np.array(value, dtype=np.float64).reshape(-1, self.k, self.d)
-                case "list[Order]" if arrays is not None:
+                case "list[FloatArray]":
+                    stack = np.array(value, dtype=np.float64)
+                    self.arrays[name] = stack.reshape(-1, self.k, self.d)
+                case "list[Order]":
                     searches = [own.local_search for own in value]
-                    arrays |= records_to_arrays(Order, value, name, meta, self.k, self.d)
-                    arrays |= records_to_arrays(LocalSearch, searches, name, meta)
-                case "History" if arrays is not None:
-                    arrays |= records_to_arrays(OffspringRecord, value, name, meta)
+                    self.arrays |= records_to_arrays(Order, value, name, meta, self.k, self.d)
+                    self.arrays |= records_to_arrays(LocalSearch, searches, name, meta)
+                case "History":
+                    self.arrays |= records_to_arrays(OffspringRecord, value, name, meta)
                 case unknown:
                     raise TypeError(f"A checkpoint cannot store {name} of type {unknown}.")
         return meta
@@ -300,16 +295,19 @@ class Fields:
 
         Of a generator of random numbers, this is the state.
         """
-        return {one.name: self._decoded(str(one.type), one.name, archive) for one in _stored(kind)}
+        return {
+            one.name: self._decoded(str(one.type), one.name, archive) for one in stored_fields(kind)
+        }
 
     def _decoded(self, kind: str, name: str, archive: Archive) -> Any:
         match kind:
             case "int" | "float" | "bool" | "list[float]":
                 return archive.field(name, kind)
             case "list[int]":
-                return _integers(archive, name)
+                # Entropy has more than 64 bits.
+                return archive.field(name, kind, high=math.inf)
             case "list[Individual]" | "Sequence[Individual]":
-                places = _integers(archive, name, len(self.solutions) - 1)
+                places = archive.field(name, "list[int]", high=len(self.solutions) - 1)
                 return [self.solutions[place] for place in places]
             case "dict[int, float]":
                 pairs = archive.field(name, "list[list[float]]")
@@ -362,20 +360,6 @@ class Fields:
             raise ArchiveError(f"its {name} is impossible: {error}") from error
 
 
-def _stored(record: Any) -> list[Field[Any]]:
-    """Return the fields of a record, or of a class of records, that checkpoints store."""
-    return [one for one in fields(record) if one.metadata.get("is_stored", True)]
-
-
-def _integers(archive: Archive, name: str, high: float = math.inf) -> list[int]:
-    """Return a list of integers, wherever it is."""
-    if name in archive.arrays:
-        whole: list[int] = archive.array(name, "int64", (None,), low=0, high=high).tolist()
-        return whole
-    # Entropy has more than 64 bits.
-    return list(archive.field(name, "list[int]", high=high))
-
-
 def center_ranges(total_weight: float) -> Ranges:
     """Return the ranges of centres and of cluster weights in the frame of an engine."""
     # Rounding can let the parts of a sum exceed it.
@@ -410,7 +394,7 @@ def _restored(stored: Any, ours: Any, name: str = "random") -> Any:
 
 
 FORMAT = "evomeans checkpoint"
-VERSION = 14
+VERSION = 15
 # The member with the labels of all solutions, of models whose solutions have them.
 LABELS = "solution_labels"
 
@@ -483,10 +467,9 @@ class Checkpoint(StateFile[SearchState]):
 
 def encode_state(state: SearchState) -> tuple[dict[str, Any], Arrays]:
     """Return all fields of a state as a JSON object and arrays."""
-    arrays: Arrays = {}
     k, d = state.bounds.n_clusters, state.bounds.n_features
     known = Fields(k=k, d=d)
-    meta, solutions = known.encoded(state, arrays), known.solutions
+    meta, solutions, arrays = known.encoded(state), known.solutions, known.arrays
     arrays |= records_to_arrays(Individual, solutions, "solution", meta, k, d)
     if solutions and all(one.labels is not None for one in solutions):
         arrays[LABELS] = np.array([one.labels for one in solutions], dtype=np.int32)
