@@ -97,7 +97,7 @@ def test_other_geometries_have_no_report_and_predict(table, capsys, options):
         (["--kernel", "rbf", "--size-max", "30"], 2, "--size-max and --kernel cannot be given"),
         (["--size-max", "10"], 1, "3 clusters of size_max hold 30 samples, and X has 60"),
         (["--size-max", "ten"], 2, "is not a whole number, nor 'balanced'"),
-        (["--size-min", "-1"], 2, "must not be negative"),
+        (["--size-min", "-1"], 1, "size_min=-1 must not be negative"),
         (["--outliers", "most"], 2, "is neither a number of rows nor a share"),
         (["--outliers", "1.5"], 1, "n_outliers=1.5 must be a share"),
         (["--penalty", "2"], 2, "--penalty is for pairs"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from evomeans.cli.failures import CommandError, ExitCode, reason_of
 from evomeans.cli.options import ProofOptions, SampleOptions, TableOptions
-from evomeans.cli.predict import FittedModel
+from evomeans.cli.predict import BARE_MATRIX, FittedModel
 from evomeans.cli.run_folder import (
     CERTIFICATE,
     MODEL,
@@ -35,7 +34,7 @@ from evomeans.cli.run_folder import (
 from evomeans.cli.tables.table import Table, load_table
 from evomeans.cli.terminal import Terminal
 from evomeans.estimators.searching import SearchingEstimator
-from evomeans.exact.certificate import Certificate
+from evomeans.exact.certificate import INTERRUPTED, Certificate
 from evomeans.exact.points import WeightedPoints, inertia_of_samples
 from evomeans.progress import ProofDisplay
 from evomeans.search.stopping import DeferredInterrupt
@@ -48,8 +47,6 @@ from evomeans.storage.certificate_file import (
     save_certificate,
 )
 from evomeans.wording import number_text
-
-INTERRUPTED = "certify was interrupted"
 
 
 @dataclass(frozen=True)
@@ -93,6 +90,13 @@ class CertifiableRun:
             )
         return cls(folder, record, model, table, X)
 
+    def inertia(self) -> float:
+        """Compute the inertia of the clustering that the model gives the table."""
+        weights = self.table.weights
+        labels = self.model._labels_to_certify(self.X, weights)
+        points = WeightedPoints.of_samples(self.X, weights)
+        return inertia_of_samples(points, self.X, weights, labels).value
+
 
 def certify_run(
     folder: Path, name: str, read: TableOptions, proof: ProofOptions, terminal: Terminal
@@ -102,8 +106,7 @@ def certify_run(
     report = read_json(folder / REPORT_DATA, "") if (folder / REPORT_DATA).exists() else None
     check_writable(folder)
     display = ProofDisplay(terminal, proof.max_time)
-    with warnings.catch_warnings(record=True) as caught, display.shown():
-        warnings.simplefilter("always")
+    with terminal.noting_warnings(BARE_MATRIX), display.shown():
         try:
             certificate = run.model.certify(
                 run.X,
@@ -116,9 +119,6 @@ def certify_run(
             )
         except (ValueError, ImportError) as error:
             raise CommandError(str(error)) from error
-    interrupted = any(str(one.message).startswith(INTERRUPTED) for one in caught)
-    if interrupted:
-        terminal.warn(f"{INTERRUPTED}; the best bound so far is kept")
     # A first signal is ignored in here: the proof is over, and must not be lost.
     with DeferredInterrupt():
         try:
@@ -130,6 +130,7 @@ def certify_run(
     if certificate.improved:
         text += "\n  labels    the better clustering is in the certificate, not in the run"
     terminal.result({**certificate_to_meta(certificate), "gap": certificate.gap}, text)
+    interrupted = certificate.stop_reason == INTERRUPTED
     return ExitCode.INTERRUPTED if interrupted else ExitCode.DONE
 
 
@@ -197,6 +198,8 @@ def verify_run(
         table, X = run.table, run.X
     try:
         certificate.verify(X, table.weights)
+        with terminal.noting_warnings(BARE_MATRIX):
+            own = certificate.upper_bound if run is None else run.inertia()
     except ValueError as error:
         raise CommandError(f"{file} is not true of {table.name}: {error}") from error
     text = (
@@ -207,7 +210,11 @@ def verify_run(
         _check_statement(certificate, run.record.get("certificate"), run.folder / RECORD)
         kept = getattr(run.model, "certificate_", None)
         _check_statement(certificate, kept and certificate_to_meta(kept), run.folder / MODEL)
-        text += _own_clustering(certificate, run)
+    if own > certificate.upper_bound * (1 + SAME):
+        text += (
+            f"\n  labels    the run has the inertia {number_text(own, 10)}; the better clustering "
+            "is in the certificate"
+        )
     meta = certificate_to_meta(certificate)
     terminal.result({"verified": True, **meta, "gap": certificate.gap}, text)
     return ExitCode.DONE
@@ -223,28 +230,3 @@ def _check_statement(certificate: Certificate, stated: Any, path: Path) -> None:
         raise CommandError(
             f"{path} does not state what {CERTIFICATE} does. Run evomeans certify again."
         )
-
-
-def _own_clustering(certificate: Certificate, run: CertifiableRun) -> str:
-    """Say so if the run has another clustering than the certificate is about."""
-    model, table = run.model, run.table
-    if certificate.n_clusters != len(model.cluster_centers_):
-        raise CommandError(
-            f"{CERTIFICATE} is about {certificate.n_clusters} clusters, and the model has "
-            f"{len(model.cluster_centers_)}. Run evomeans certify again."
-        )
-    with warnings.catch_warnings():
-        # Columns were matched by name; what is passed on is the bare matrix.
-        warnings.filterwarnings("ignore", "X does not have valid feature names")
-        try:
-            labels = model._labels_to_certify(run.X, table.weights)
-        except ValueError as error:
-            raise CommandError(f"{table.name}: {error}") from error
-    points = WeightedPoints.of_samples(run.X, table.weights)
-    inertia = inertia_of_samples(points, run.X, table.weights, labels).value
-    if inertia <= certificate.upper_bound * (1 + SAME):
-        return ""
-    own = number_text(inertia, 10)
-    return (
-        f"\n  labels    the run has the inertia {own}; the better clustering is in the certificate"
-    )

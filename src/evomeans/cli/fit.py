@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evomeans.cli.command import Command, Run, Unfinished, search_seconds
+from evomeans.cli.command import Command, search_seconds
 from evomeans.cli.failures import UsageError
 from evomeans.cli.options import ModelOptions, SearchOptions
 from evomeans.cli.tables.table import Table, centers_frame, history_frame, labels_frame, read_pairs
@@ -47,12 +47,13 @@ class FitCommand(Command):
     """Finds the clusters of a table."""
 
     search: SearchOptions
+    model: ModelOptions
     is_path = False
 
     def make(self, seed: int | None) -> SearchingEstimator:
         """Return the estimator that the options describe, or refuse them."""
         search = self.search
-        kind, own = chosen_model(self.options)
+        kind, own = chosen_model(self.model)
         given = ((name, getattr(search, name)) for name in PASSED_ON)
         chosen: dict[str, Any] = {name: value for name, value in given if value is not None}
         if kind is HGMeans:
@@ -71,14 +72,12 @@ class FitCommand(Command):
 
     def arguments(self, table: Table) -> dict[str, Any]:
         """Read the pairs of rows that the options name."""
-        files = {"must_link": self.options.must_link, "cannot_link": self.options.cannot_link}
+        files = {"must_link": self.model.must_link, "cannot_link": self.model.cannot_link}
         return {name: read_pairs(path, table) for name, path in files.items() if path is not None}
 
-    def display(self, model: SearchingEstimator, unfinished: Unfinished | None) -> SearchDisplay:
+    def display(self, model: SearchingEstimator) -> SearchDisplay:
         """Return the observer that shows the search."""
-        known = unfinished.history if unfinished else ()
-        settings = check_search_settings(model)
-        return SearchDisplay(self.terminal, settings, model.n_clusters, known)
+        return SearchDisplay(self.terminal, check_search_settings(model), model.n_clusters)
 
     def settings(self, model: SearchingEstimator) -> dict[str, Any]:
         """Return the parameters of the search."""
@@ -114,20 +113,22 @@ class FitCommand(Command):
             frames["centers"] = centers_frame(table, model.cluster_centers_)
         return frames
 
-    def lines(self, run: Run, record: dict[str, Any]) -> list[str]:
-        """Say what was found."""
-        model, result = run.model, record["result"]
+    def lines(self, model: SearchingEstimator, record: dict[str, Any], written: str) -> list[str]:
+        """Say what was found, and what was ``written``."""
+        result = record["result"]
+        unit = " in standardized units" if record["standardization"] else ""
         gain, gained = result["gain_percent"], ""
         if gain is not None:
             gained = f", {percent_text(gain / 100)} below the first solution"
             gained = " (the first solution was already this good)" if gain < 1e-4 else gained
         return [
             counted(len(model.cluster_centers_), "cluster"),
-            f"  inertia   {number_text(model.inertia_)}{run.unit}{gained}",
+            f"  inertia   {number_text(model.inertia_)}{unit}{gained}",
             *_beside_kmeans(result),
             *_how_it_ended(model),
             f"  sizes     {_sizes(result['cluster_sizes'])}",
             *_of_model(result),
+            f"  written   {written}",
         ]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evomeans.cli.command import Command, Run, Unfinished
+from evomeans.cli.command import Command
 from evomeans.cli.options import PathOptions
 from evomeans.cli.tables.table import Table, all_centers, labels_frame
 from evomeans.estimators.path import HGMeansPath
@@ -42,7 +42,7 @@ class PathCommand(Command):
         check_path_parameters(model)
         return model
 
-    def display(self, model: HGMeansPath, unfinished: Unfinished | None) -> PathDisplay:
+    def display(self, model: HGMeansPath) -> PathDisplay:
         """Return the observer that shows the path."""
         return PathDisplay(self.terminal, self.search.clusters, self.search.max_time)
 
@@ -80,26 +80,24 @@ class PathCommand(Command):
             "path": pl.DataFrame(model.results_),
         }
 
-    def lines(self, run: Run, record: dict[str, Any]) -> list[str]:
-        """Say what was found."""
-        model: HGMeansPath = run.model
+    def lines(self, model: HGMeansPath, record: dict[str, Any], written: str) -> list[str]:
+        """Say what was found, what was ``written``, and which suggestions to trust."""
         first, last = int(model.k_values_[0]), int(model.k_values_[-1])
-        spent = f"{duration_text(run.fit_seconds)}, seed {model.random_state}"
+        spent = f"{duration_text(record['times']['fit_seconds'])}, seed {model.random_state}"
         chosen = "none was selected"
         if model.best_k_ is not None:
             inertia = number_text(model.best_estimator_.inertia_)
-            chosen = f"k = {model.best_k_} by {_selected_by(model)}, inertia {inertia}{run.unit}"
+            unit = " in standardized units" if record["standardization"] else ""
+            chosen = f"k = {model.best_k_} by {_selected_by(model)}, inertia {inertia}{unit}"
         return [
             f"{first} to {last} clusters",
             f"  path      {model._certainty()}; {spent}",
             f"  chosen    {chosen}",
             "  suggested",
             *_suggested(model._suggested, last),
+            f"  written   {written}",
+            trust_text(model._suggested, last),
         ]
-
-    def closing(self, model: HGMeansPath) -> str:
-        """Say which suggestions to trust."""
-        return trust_text(model._suggested, int(model.k_values_[-1]))
 
 
 def _selected_by(model: HGMeansPath) -> Any:

@@ -175,12 +175,9 @@ def write_report(folder: Path, output: Path | None, *, force: bool) -> int:
     target = output or folder / REPORT
     if output is not None or target.is_symlink():
         check_new_file(target, force)
-    files = read_record(folder).get("files")
-    # A run is written without this file only if its rows stayed on disk.
-    had_rows = not isinstance(files, list) or REPORT_DATA in files
-    reason = "Run the fit again." if had_rows else NO_ROWS
+    read_record(folder)
     path = folder / REPORT_DATA
-    data = read_json(path, f"{folder} has no {REPORT_DATA}. {reason}")
+    data = read_json(path, f"{folder} has no {REPORT_DATA}. {NO_ROWS} Else, run the fit again.")
     write_atomically(target, report_page(data, path))
     print(target)
     return 0
