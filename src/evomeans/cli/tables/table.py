@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -21,7 +21,6 @@ from evomeans.cli.tables.numbers import (
     Defect,
     MissingValues,
     Standardization,
-    described,
     numbers_of,
     scale_note,
     suspicions,
@@ -162,23 +161,26 @@ class TableRequest:
             raise CommandError(unusable(defects, contents, is_for_model=self.expected is not None))
         return np.column_stack(list(found.values()))  # type: ignore[arg-type]
 
-    def npy(self) -> Table:
-        """Open a matrix for Dask; its rows stay on the disk."""
+    def lazy_table(self) -> Table:
+        """Open an NPY file, a Parquet file or a folder of them for Dask; rows stay on the disk."""
+        is_matrix = Path(self.name).suffix.lower() == ".npy"
+        try:
+            return self._lazy_matrix() if is_matrix else self._lazy_frame()
+        except (ValueError, OSError, ImportError) as error:
+            raise unreadable(self.name, "npy" if is_matrix else "parquet", error) from error
+
+    def _lazy_matrix(self) -> Table:
         from evomeans.engines.dask.blocks import as_dask_array
 
-        name, options = self.name, self.options
-        try:
-            mapped = np.load(name, mmap_mode="r")
-        except (ValueError, OSError) as error:
-            raise unreadable(name, "npy", error) from error
+        name, mapped = self.name, np.load(self.name, mmap_mode="r")
         if mapped.ndim != 2 or mapped.dtype.kind not in "fiub":
             raise CommandError(
                 f"{name} holds an array of shape {mapped.shape} and type {mapped.dtype}; a matrix "
                 "of numbers is needed."
             )
-        if options.id is not None:
+        if (row_names := self.options.id) is not None:
             raise CommandError(
-                f"{name} has no names: --id {quote(options.id)} cannot name its rows."
+                f"{name} has no names: --id {quote(row_names)} cannot name its rows."
             )
         columns = unnamed(mapped.shape[1])
         used, X = self.used(columns, False), as_dask_array(mapped)
@@ -187,24 +189,20 @@ class TableRequest:
             X = X[:, [columns.index(column) for column in used]]
         return Table(name, "npy", X, used, named=False, weights=counts)
 
-    def parquet(self) -> Table:
-        """Open a Parquet file, or a folder of them, for Dask; its rows stay on the disk."""
+    def _lazy_frame(self) -> Table:
         import dask.dataframe as dd
 
         from evomeans.engines.dask import blocks
 
-        name = self.name
-        try:
-            frame: Any = dd.read_parquet(name)
-        except (ValueError, OSError, ImportError) as error:
-            inside = (file.suffix.lower() in SUFFIXES["parquet"] for file in Path(name).rglob("*"))
-            if Path(name).is_dir() and not any(inside):
-                raise CommandError(f"{name} contains no Parquet files.") from error
-            raise unreadable(name, "parquet", error) from error
+        name, folder = self.name, Path(self.name)
+        found = (file.suffix.lower() in SUFFIXES["parquet"] for file in folder.rglob("*"))
+        if folder.is_dir() and not any(found):
+            raise CommandError(f"{name} contains no Parquet files.")
+        frame: Any = dd.read_parquet(name)
         columns = tuple(map(str, frame.columns))
         used, row_names = self.used(columns), self.id(columns)
         kinds = frame[list(used)].dtypes
-        if text := [column for column in used if kinds[column].kind not in "fiub"]:
+        if text := [column for column in used if blocks.numeric_type(kinds[column]) is None]:
             raise CommandError(
                 f"{name} has columns that k-means cannot use: {listed(map(quoted, text))} hold no "
                 f"numbers. Leave them out: --exclude {quote(','.join(text))}."
@@ -265,10 +263,15 @@ def _weights(frame: pl.DataFrame, name: str, contents: Contents) -> NDArray[np.f
     if not isinstance(weights, Defect) and weights.min() < 0:
         bad = np.flatnonzero(weights < 0)
         weights = Defect("negative weights", tuple(bad[:ROWS].tolist()), quoted(weights[bad[0]]))
+    table = contents.source.name
     if isinstance(weights, Defect):
-        where, table = described(weights, contents), contents.source.name
+        where = weights.described(contents)
         raise CommandError(f"{table} has weights that cannot be used, {quoted(name)}: {where}.")
-    return weights.astype(np.float64, copy=False)
+    try:
+        checked: NDArray[np.float64] = check_sample_weight(weights, len(weights))
+    except ValueError as error:
+        raise CommandError(f"{table}: {error}") from error
+    return checked
 
 
 def _ids(name: str, contents: Contents) -> pl.Series:
@@ -317,7 +320,7 @@ def load_table(
         refuse_dialect(name, options)
         if not Path(name).exists():
             raise CommandError(f"There is no file {name}.")
-        return request.npy() if Path(name).suffix.lower() == ".npy" else request.parquet()
+        return request.lazy_table()
     table = request.table()
     for text in table.notes:
         terminal.note(f"note: {table.name}: {text}")
@@ -342,10 +345,6 @@ def check_table(table: Table, clusters: int, terminal: Terminal) -> None:
             f"{table.name} has a value of size {largest:.3g}; sums overflow beyond "
             f"{LARGEST_VALUE:.0e}. Divide by a constant first."
         )
-    try:
-        check_sample_weight(table.weights, len(table.X))
-    except ValueError as error:
-        raise CommandError(f"{table.name}: {error}") from error
     for text in scale_notes(table):
         terminal.note(f"note: {table.name}: {text}")
 
@@ -412,7 +411,7 @@ def free_name(name: str, taken: Collection[str]) -> str:
     return name
 
 
-SEPARATORS = ",;\t "
+PAIR_SEPARATORS = ",;\t "
 
 
 def read_pairs(path: Path, table: Table) -> NDArray[np.float64]:
@@ -430,29 +429,25 @@ def read_pairs(path: Path, table: Table) -> NDArray[np.float64]:
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines:
         raise CommandError(f"{path} has no pairs.")
-    place = _finder(table)
-    rows = list(csv.reader(lines, delimiter=max(SEPARATORS, key=lines[0].count)))
+    separator = max(PAIR_SEPARATORS, key=lines[0].count)
+    rows = [list(map(str.strip, row)) for row in csv.reader(lines, delimiter=separator)]
+    places = _places_of_rows(table)
     # A first line that names no rows is a header, unless it is a pair with a mistake in it.
-    names = [name.strip() for name in rows[0][:2]]
-    is_header = not any(place(name) is not None or name.lstrip("-").isdigit() for name in names)
+    is_header = not any(name in places or name.lstrip("-").isdigit() for name in rows[0][:2])
+    begin = 1 if is_header and len(rows) > 1 else 0
     found = []
-    for number, row in enumerate(rows, 1):
-        if number == 1 and is_header and len(rows) > 1:
-            continue
-        where, fields = f"{path}, pair {number}", [field.strip() for field in row]
-        if len(fields) not in (2, 3):
-            count = len(fields)
-            raise CommandError(f"{where}: {count} fields; a pair has two, and a penalty if any.")
-        places = [place(name) for name in fields[:2]]
-        if None in places:
+    for number, row in enumerate(rows[begin:], begin + 1):
+        where = f"{path}, pair {number}"
+        if len(row) not in (2, 3):
+            raise CommandError(f"{where}: {len(row)} fields; a pair has two, and a penalty if any.")
+        if lost := [name for name in row[:2] if name not in places]:
             known = "the table" + ("" if table.rows is None else " without rows that lack values")
-            name = quoted(fields[places.index(None)])
-            raise CommandError(f"{where}: there is no row {name} in {known}.")
+            raise CommandError(f"{where}: there is no row {quoted(lost[0])} in {known}.")
         try:
-            found.append([*places, float(fields[2]) if len(fields) == 3 else np.nan])
+            penalty = float(row[2]) if len(row) == 3 else np.nan
         except ValueError:
-            penalty = quoted(fields[2])
-            raise CommandError(f"{where}: the penalty {penalty} is not a number.") from None
+            raise CommandError(f"{where}: the penalty {quoted(row[2])} is not a number.") from None
+        found.append([places[row[0]], places[row[1]], penalty])
     pairs = np.array(found, dtype=np.float64)
     is_missing = np.isnan(pairs[:, 2])
     if is_missing.any() and not is_missing.all():
@@ -460,13 +455,11 @@ def read_pairs(path: Path, table: Table) -> NDArray[np.float64]:
     return pairs[:, :2] if is_missing.any() else pairs
 
 
-def _finder(table: Table) -> Callable[[str], int | None]:
-    """Return a function from the name of a row to its number, counted from 0."""
+def _places_of_rows(table: Table) -> dict[str, int]:
+    """Return the rows of a table, counted from 0, by their names."""
     if table.ids is None:
         rows = np.arange(len(table.X)) if table.rows is None else table.rows
-        places_of_rows = {str(row): place for place, row in enumerate((rows + 1).tolist())}
-        # 007 is row 7.
-        return lambda name: places_of_rows.get(name.lstrip("0"))
+        return {str(row): place for place, row in enumerate((rows + 1).tolist())}
     names = list(map(str, table.ids))
     places = {name: row for row, name in enumerate(names)}
     if len(places) < len(names):
@@ -474,4 +467,4 @@ def _finder(table: Table) -> Callable[[str], int | None]:
         raise CommandError(
             f"{table.name} has the id {quoted(twice)} twice; pairs need ids that name one row each."
         )
-    return places.get
+    return places
