@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import App, CycloptsError, MissingArgumentError, Parameter
 
 from evomeans._version import __version__
-from evomeans.cli.failures import EXIT_CODES, ExitCode, UsageError, guarded
 from evomeans.cli.options import (
-    OUTPUT,
     SEARCH,
     TABLE,
     AnyTableName,
-    Flag,
     Jobs,
     ModelOptions,
     PathOptions,
@@ -29,7 +24,15 @@ from evomeans.cli.options import (
     TableName,
     TableOptions,
 )
-from evomeans.cli.terminal import ARGUMENTS, Terminal, note_messages
+from evomeans.cli.terminal import (
+    EXIT_CODES,
+    OUTPUT,
+    ExitCode,
+    Flag,
+    Terminal,
+    UsageError,
+    guarded,
+)
 
 READ, SAMPLES, MODEL = TableOptions(), SampleOptions(), ModelOptions()
 KEEP, PROVE, SHOW = RunOptions(), ProofOptions(), Terminal()
@@ -55,13 +58,7 @@ def run(arguments: Sequence[str]) -> int:
             raise UsageError(_what_is_wrong(error, arguments[0])) from error
         return code or ExitCode.DONE
 
-    ARGUMENTS.set(tuple(arguments))
-    note_messages()
-    for stream in (sys.stdout, sys.stderr):
-        # File names may hold characters that the terminal cannot show.
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-    return guarded(action)
+    return guarded(action, arguments)
 
 
 def _what_is_wrong(error: CycloptsError, command: str) -> str:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.cli.failures import CommandError, ExitCode, reason_of
 from evomeans.cli.options import ProofOptions, SampleOptions, TableOptions
 from evomeans.cli.predict import BARE_MATRIX, FittedModel
 from evomeans.cli.run_folder import (
@@ -32,7 +31,7 @@ from evomeans.cli.run_folder import (
     update_run,
 )
 from evomeans.cli.tables.table import Table, load_table
-from evomeans.cli.terminal import Terminal
+from evomeans.cli.terminal import CommandError, ExitCode, Terminal, reason_of
 from evomeans.estimators.searching import SearchingEstimator
 from evomeans.exact.certificate import INTERRUPTED, Certificate
 from evomeans.exact.points import WeightedPoints, inertia_of_samples

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from evomeans._version import __version__
-from evomeans.cli.failures import CommandError, ExitCode, UsageError, quote, reason_of
 from evomeans.cli.info import package_versions
 from evomeans.cli.options import RunOptions, SampleOptions, SharedSearchOptions, TableOptions
 from evomeans.cli.run_folder import (
@@ -42,7 +41,15 @@ from evomeans.cli.tables.table import (
     scale_notes,
     table_bytes,
 )
-from evomeans.cli.terminal import Terminal, as_typed
+from evomeans.cli.terminal import (
+    CommandError,
+    ExitCode,
+    Terminal,
+    UsageError,
+    as_typed,
+    quote,
+    reason_of,
+)
 from evomeans.engines import is_dask
 from evomeans.engines.constrained.links import InfeasibleError
 from evomeans.estimators.hgmeans import HGMeans
@@ -249,7 +256,7 @@ class Command(ABC):
             except Exception as error:
                 text = f"{folder} could not be written: {reason_of(error)}."
                 if checkpoint is not None and checkpoint.exists():
-                    text += f" Continue from {checkpoint} with:\n  {as_typed(['--resume'])}"
+                    text += f" Continue from {checkpoint} with:\n  {as_typed('--resume')}"
                 if isinstance(error, OSError):
                     raise CommandError(text) from error
                 # A mistake of ours, with a traceback; the search is not lost.
@@ -442,7 +449,7 @@ def how_to_resume(checkpoint: Path | None) -> str:
             "The search was interrupted and cannot be continued: it was not kept. Next time, add "
             "--output or --checkpoint."
         )
-    return f"The search was interrupted. Continue it with:\n  {as_typed(['--resume'])}"
+    return f"The search was interrupted. Continue it with:\n  {as_typed('--resume')}"
 
 
 def search_seconds(model: Any) -> float:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evomeans.cli.command import Command, search_seconds
-from evomeans.cli.failures import UsageError
 from evomeans.cli.options import ModelOptions, SearchOptions
 from evomeans.cli.tables.table import Table, centers_frame, history_frame, labels_frame, read_pairs
+from evomeans.cli.terminal import UsageError
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.parameters import check_parameters, check_search_settings
 from evomeans.estimators.persistence import model_class, stored_parameters

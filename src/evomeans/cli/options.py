@@ -12,14 +12,13 @@ from typing import Annotated, Any, Literal
 from cyclopts import Group, Parameter
 from cyclopts.validators import Number
 
-from evomeans.cli.failures import UsageError
+from evomeans.cli.terminal import OUTPUT, Flag, UsageError
 from evomeans.wording import listed, parse_duration, quoted
 
 TABLE = Group("Table", sort_key=1)
 MODEL = Group("Model", sort_key=2)
 SEARCH = Group("Search", sort_key=3)
 PROOF = Group("Proof", sort_key=3)
-OUTPUT = Group("Output", sort_key=4)
 
 
 def _not_an_option(_: Any, value: str) -> None:
@@ -130,7 +129,6 @@ Clusters = Annotated[AtLeastOne, Parameter(name=["-k", "--clusters"])]
 Range = Annotated[
     Sequence[int], _read_by(_range, "RANGE"), Parameter(name=["-k", "--clusters"], negative="")
 ]
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 
 
 @Parameter(name="*", group=TABLE)

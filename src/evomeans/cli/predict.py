@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import TableOptions
 from evomeans.cli.run_folder import MODEL, RECORD, check_new_file, read_record
 from evomeans.cli.tables.numbers import DROP, RULES, MissingValues, Standardization
 from evomeans.cli.tables.table import Table, labels_frame, load_table, table_bytes
-from evomeans.cli.terminal import Terminal
+from evomeans.cli.terminal import CommandError, Terminal, UsageError
 from evomeans.estimators.persistence import ModelFileError
 from evomeans.estimators.persistence import load as load_model
 from evomeans.estimators.searching import SearchingEstimator

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-from evomeans.cli.failures import CommandError
+from evomeans.cli.terminal import CommandError
 from evomeans.files import replace, write_atomically
 from evomeans.wording import how_to_install
 

@@ -11,10 +11,10 @@ from hypothesis.extra import numpy as hnp
 from hypothesis.extra.numpy import arrays
 from reading import read_table
 
-from evomeans.cli.failures import CommandError
 from evomeans.cli.options import TableOptions
 from evomeans.cli.tables.numbers import MISSING, Standardization, weighted_mean, weighted_median
 from evomeans.cli.tables.table import labels_frame, read_pairs
+from evomeans.cli.terminal import CommandError
 
 TEXT = "name,a,b\nr1,1,10\nr2,#N/A,20\nr3,3,nan\nr4,8,40\n"
 BARE = TableOptions(exclude=("name",))

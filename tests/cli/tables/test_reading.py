@@ -14,7 +14,6 @@ import polars as pl
 import pytest
 from reading import read_table
 
-from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import TableOptions
 from evomeans.cli.tables.numbers import scale_note
 from evomeans.cli.tables.table import (
@@ -24,6 +23,7 @@ from evomeans.cli.tables.table import (
     labels_frame,
     table_bytes,
 )
+from evomeans.cli.terminal import CommandError, UsageError
 from evomeans.search import History, OffspringRecord
 from evomeans.search.history import COLUMNS
 

@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evomeans.cli.failures import CommandError, quote
 from evomeans.cli.tables.readers import Contents
+from evomeans.cli.terminal import CommandError, quote
 from evomeans.typing import FloatArray
 from evomeans.wording import SHOWN, counted, listed, quoted
 
@@ -207,22 +207,13 @@ class MissingValues:
         middle = weighted_mean if how == MEAN else weighted_median
         counts = np.ones(len(X)) if weights is None else weights
         known = zip(X.T, is_known.T, strict=True)
-        parts = (middle(x[there].astype(np.float64), counts[there]) for x, there in known)
-        return cls(how, tuple(parts))
+        return cls(how, tuple(middle(x[at].astype(np.float64), counts[at]) for x, at in known))
 
-    def found_in(self, X: NDArray[Any], names: Sequence[str]) -> MissingValues:
+    def found_in(self, is_missing: NDArray[np.bool_], names: Sequence[str]) -> MissingValues:
         """Return the same rule with the counts of a table."""
-        is_missing = np.isnan(X)
         counts = zip(names, is_missing.sum(axis=0).tolist(), strict=True)
         columns = {name: count for name, count in counts if count}
         return replace(self, n_rows=int(is_missing.any(axis=1).sum()), columns=columns)
-
-    def apply(self, X: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Return samples without missing values, and which of the rows they are."""
-        if self.how == DROP:
-            kept = ~np.isnan(X).any(axis=1)
-            return X[kept], kept
-        return self.filled(X), np.ones(len(X), dtype=bool)
 
     def filled(self, X: NDArray[Any]) -> NDArray[Any]:
         """Return samples with a value in every cell."""

@@ -19,8 +19,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import TableOptions
+from evomeans.cli.terminal import CommandError, UsageError
 from evomeans.wording import counted, listed, quoted
 
 STANDARD_INPUT = "-"

@@ -14,9 +14,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evomeans.cli.failures import CommandError, UsageError, quote
 from evomeans.cli.options import SampleOptions, TableOptions
 from evomeans.cli.tables.numbers import (
+    DROP,
     ROWS,
     Defect,
     MissingValues,
@@ -35,7 +35,7 @@ from evomeans.cli.tables.readers import (
     unnamed,
     unreadable,
 )
-from evomeans.cli.terminal import Terminal
+from evomeans.cli.terminal import CommandError, Terminal, UsageError, quote
 from evomeans.engines import is_dask
 from evomeans.engines.frame import LARGEST_VALUE
 from evomeans.estimators.validation import check_sample_weight
@@ -221,23 +221,27 @@ class TableRequest:
 
 def _without_missing(table: Table, missing: str | MissingValues) -> Table:
     """Leave out the rows that have missing values, or fill them."""
+    X, weights, is_missing = table.X, table.weights, np.isnan(table.X)
     if isinstance(missing, str):
-        missing = MissingValues.of(missing, table.X, table.weights, table.columns)
-    missing = missing.found_in(table.X, table.columns)
-    X, kept = missing.apply(table.X)
-    if not len(X):
+        missing = MissingValues.of(missing, X, weights, table.columns)
+    missing = missing.found_in(is_missing, table.columns)
+    notes = (*table.notes, *filter(None, [missing.described()]))
+    table = replace(table, missing=missing, notes=notes)
+    if missing.how != DROP:
+        return replace(table, X=missing.filled(X))
+    kept = ~is_missing.any(axis=1)
+    if kept.all():
+        return table
+    if not kept.any():
         raise CommandError(
             f"{table.name} has missing values in every row, so --missing drop leaves none. "
             "Leave out columns with --exclude, or fill them with --missing mean."
         )
-    notes = (*table.notes, *filter(None, [missing.described()]))
-    table = replace(table, X=X, missing=missing, notes=notes)
-    if kept.all():
-        return table
     return replace(
         table,
+        X=X[kept],
         ids=None if table.ids is None else pl.Series(table.ids).filter(pl.Series(kept)),
-        weights=None if table.weights is None else table.weights[kept],
+        weights=None if weights is None else weights[kept],
         rows=np.flatnonzero(kept),
     )
 
