@@ -87,21 +87,6 @@ def test_options_do_not_change_the_order_of_the_model(evomeans, blobs, scaled):
         assert result.out == Path("out/labels.csv").read_text()
 
 
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        (["--columns", "b,w"], "names 'b' and 'w', and the model has 'größe (m)' and 'b'"),
-        (["--columns", "b"], "names 'b', and the model"),
-        (["--exclude", "b"], "--exclude names columns of the model: 'b'."),
-    ],
-)
-def test_other_columns_than_those_of_the_model(evomeans, run, options, text):
-    result = evomeans("predict", "out", "blobs.csv", *options)
-    assert result.code == 2
-    assert text in result.err
-    assert result.out == ""
-
-
 def test_arrays_are_taken_by_place(evomeans, run, blobs):
     np.save("blobs.npy", blobs)
     assert evomeans("predict", "out", "blobs.npy", "-o", "p.parquet").code == 0
@@ -109,7 +94,6 @@ def test_arrays_are_taken_by_place(evomeans, run, blobs):
     assert found == pl.read_csv("out/labels.csv")["cluster"].to_list()
     np.save("wide.npy", np.column_stack([blobs[:, 0], np.zeros(60), blobs[:, 1]]))
     expected = [line.split(",")[1] for line in Path("out/labels.csv").read_text().split()]
-    assert "3 columns and the model 2" in evomeans("predict", "out", "wide.npy").err
     for option in (["--columns", "x0,x2"], ["--exclude", "x1"]):
         result = evomeans("predict", "out", "wide.npy", *option)
         assert [line.split(",")[1] for line in result.out.split()] == expected
@@ -124,25 +108,6 @@ def test_columns_that_are_called_standardized(evomeans, blobs):
         assert evomeans(*command, *more).code == 0
         result = evomeans("predict", "out", "s.csv", "--id", "name")
         assert result.out == Path("out/labels.csv").read_text()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (["nothing", "blobs.csv"], "There is no model nothing"),
-        (["blobs.csv", "blobs.csv"], "not a valid model file"),
-        ([".", "blobs.csv"], "is not a run of evomeans"),
-        (["out", "none.csv"], "There is no file none.csv"),
-        (["out", "renamed.csv"], "The model names a column that renamed.csv does not have"),
-        (["out", "blobs.csv", "-o", "blobs.csv"], "replace it with --force"),
-    ],
-)
-def test_predict_refuses(evomeans, run, arguments, text):
-    Path("renamed.csv").write_text("größe,b\n1,2\n")
-    result = evomeans("predict", *arguments)
-    assert result.code == 1
-    assert text in result.err
-    assert result.out == ""
 
 
 def test_report_is_written_again(evomeans, run):

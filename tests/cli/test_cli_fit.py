@@ -1,4 +1,4 @@
-"""``evomeans fit``: what it finds, writes, tells and refuses."""
+"""``evomeans fit``: what it finds, writes, tells and keeps."""
 
 from __future__ import annotations
 
@@ -83,13 +83,6 @@ def test_quiet_and_json(evomeans, blobs):
     assert json.loads(evomeans(*FIT, "--json", "--quiet").out)["settings"] == record["settings"]
 
 
-def test_the_number_of_offspring_is_limited(evomeans, blobs):
-    for words in (["--max-offspring", 3], ["--max-offspring=3"]):
-        record = json.loads(evomeans(*FIT, "--json", *words).out)
-        assert (record["result"]["n_iter"], record["settings"]["max_offspring"]) == (3, 3)
-        assert record["result"]["stop_reason"] == "max_offspring"
-
-
 def test_a_drawn_seed_can_be_repeated(evomeans, blobs):
     command = [word for word in FIT if word not in ("--seed", 1)]
     first = json.loads(evomeans(*command, "--json", "-q").out)
@@ -166,76 +159,7 @@ def test_what_the_gpu_engine_lacks_is_said_before_anything_is_read(evomeans, mon
     assert "absent.csv" not in result.err
 
 
-# Refusals
-
-
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (["fit"], "evomeans: evomeans fit needs TABLE"),
-        (["fit", "blobs.csv"], "How many clusters? Add -k 8, or let `evomeans path TABLE -k 2:20`"),
-        (["path", "blobs.csv"], "evomeans: How many clusters? Add a range: -k 2:20."),
-        (["fit", "blobs.csv", "-k"], "-k requires an argument"),
-        (["fit", "blobs.csv", "-k", "0"], "Must be >= 1"),
-        (["fit", "blobs.csv", "-k", "two"], "'two' is not a whole number"),
-        (["fit", "blobs.csv", "-k", "3", "--seed", "2.0"], "'2.0' is not a whole number"),
-        (["fit", "blobs.csv", "-k", "3", "--colums", "b"], "Did you mean --columns"),
-        (["fit", "--bogus", "-k", "3"], "unknown option --bogus"),
-        (["fit", "blobs.csv", "-k", "3", "--scheduler", "tcp://x"], "is for --engine dask"),
-        (["fit", "blobs.csv", "-k", "3", "--jobs", "0"], "--jobs. Must be positive, or -1"),
-        (["predict", "out", "blobs.csv", "--jobs", "0"], "--jobs. Must be positive, or -1"),
-        (["fit", "blobs.csv", "-k", "3", "--max-time", "soon"], "is not a duration"),
-        (["fit", "blobs.csv", "-k", "3", "--seed", "-1"], "Must be >= 0"),
-        (["fit", "blobs.csv", "-k", "3", "--min-population", "30"], "at least min_population=30"),
-        (["fit", "blobs.csv", "-k", "3", "--columns", "c"], "It has 'name', 'größe (m)', 'b'"),
-        (["fit", "blobs.csv", "-k", "3", "--columns", '"b'], "cannot be split into names"),
-        (["fit", "blobs.csv", "-k", "3", "--columns", "b", "--exclude", "w"], "together"),
-        (["fit", "blobs.csv", "-k", "3", "--separator", "::"], "a single character"),
-        (["fit", "blobs.csv", "-k", "3", "--format", "xml"], 'Invalid value "xml" for --format'),
-        (["fit", "blobs.csv", "-k", "3", "--resume"], "--resume needs"),
-        (["frobnicate"], "Unknown command"),
-    ],
-)
-def test_wrong_commands(evomeans, blobs, arguments, text):
-    """Exit code 2, a text, nothing written, nothing on standard output."""
-    result = evomeans(*arguments)
-    told = " ".join(result.err.split())
-    assert result.code == 2
-    assert told.startswith("evomeans: ")
-    assert text in told
-    assert result.out == ""
-    assert names() == {"blobs.csv"}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (["fit", "none.csv", "-k", "3"], "There is no file none.csv"),
-        (["fit", "blobs.csv", "-k", "3"], "'name': text in all rows"),
-        (["fit", "blobs.csv", "-k", "61", "--id", "name"], "60 rows, too few for 61 clusters"),
-        (["fit", "blobs.csv", "-k", "3", "--id", "name", "-o", "blobs.csv"], "is a file"),
-        (["fit", "blobs.csv", "-k", "3", "--id", "name", "-o", "blobs.csv/out"], "be created in"),
-        pytest.param(
-            ["fit", "blobs.csv", "-k", "3", "--id", "name", "-o", "/proc/x"],
-            "/proc/x cannot be written: no file can be created in /proc",
-            marks=pytest.mark.skipif(sys.platform != "linux", reason="no /proc"),
-        ),
-        (["fit", "huge.csv", "-k", "1"], "value of size 1e+301"),
-        (["fit", "blobs.csv", "-k", "2", "--id", "name", "--checkpoint", "no/c"], "no folder for"),
-        (["fit", "zero.csv", "-k", "1", "--weights", "w"], "must not be all zero"),
-    ],
-)
-def test_tables_and_folders_that_cannot_be_used(evomeans, blobs, arguments, text):
-    """Exit code 1, a text, nothing written."""
-    Path("huge.csv").write_text("a\n1e301\n1\n")
-    Path("zero.csv").write_text("a,w\n1,0\n2,0\n")
-    before = names()
-    result = evomeans(*arguments, "--max-offspring", 1)
-    assert result.code == 1
-    assert result.err.startswith("evomeans: ")
-    assert text in result.err
-    assert "Errno" not in result.err
-    assert names() == before
+# Runs that exist, and failures while writing
 
 
 def test_an_existing_run_is_kept(evomeans, run):

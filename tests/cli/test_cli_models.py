@@ -91,30 +91,6 @@ def test_other_geometries_have_no_report_and_predict(table, capsys, options):
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "text"),
-    [
-        (["--metric", "cosine", "--outliers", "3"], 2, "--outliers and --metric cannot be given"),
-        (["--kernel", "rbf", "--size-max", "30"], 2, "--size-max and --kernel cannot be given"),
-        (["--size-max", "10"], 1, "3 clusters of size_max hold 30 samples, and X has 60"),
-        (["--size-max", "ten"], 2, "is not a whole number, nor 'balanced'"),
-        (["--size-min", "-1"], 1, "size_min=-1 must not be negative"),
-        (["--outliers", "most"], 2, "is neither a number of rows nor a share"),
-        (["--outliers", "1.5"], 1, "n_outliers=1.5 must be a share"),
-        (["--penalty", "2"], 2, "--penalty is for pairs"),
-        (["--gamma", "2"], 2, "--gamma is for --kernel"),
-        (["--kernel", "gauss"], 1, "kernel='gauss' must be one of"),
-        (["--size-max", "30", "--engine", "dask"], 2, "--engine dask is for plain k-means"),
-        (["--must-link", "nowhere.csv"], 1, "There is no file nowhere.csv"),
-    ],
-)
-def test_refusals(table, capsys, options, code, text):
-    """One sentence and an exit code for each."""
-    assert fit(table, *options)[0] == code
-    shown = capsys.readouterr()
-    assert text in " ".join((shown.out + shown.err).replace("│", " ").split())
-
-
-@pytest.mark.parametrize(
     ("lines", "text"),
     [
         ("", "has no pairs"),
