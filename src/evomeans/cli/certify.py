@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.cli.options import ProofOptions, SampleOptions, TableOptions
+from evomeans.cli.options import ProofOptions, TableOptions
 from evomeans.cli.predict import BARE_MATRIX, FittedModel
 from evomeans.cli.run_folder import (
     CERTIFICATE,
@@ -30,7 +30,7 @@ from evomeans.cli.run_folder import (
     report_page,
     update_run,
 )
-from evomeans.cli.tables.table import Table, load_table
+from evomeans.cli.tables.table import Table, TableRequest
 from evomeans.cli.terminal import CommandError, ExitCode, Terminal, reason_of
 from evomeans.estimators.searching import SearchingEstimator
 from evomeans.exact.certificate import INTERRUPTED, Certificate
@@ -79,7 +79,7 @@ class CertifiableRun:
             raise CommandError(str(error)) from error
         if bool(record.get("table", {}).get("weighted")) and weights is None:
             raise CommandError("The rows of the run were weighted; name the column with --weights.")
-        table, X = fitted.table(name, read, terminal, samples=SampleOptions(weights=weights))
+        table, X = fitted.table(name, read, terminal, weights=weights)
         # Runs whose rows stayed on disk keep no labels.
         labels = getattr(model, "labels_", None)
         if labels is not None and len(X) != len(labels):
@@ -190,7 +190,7 @@ def verify_run(
         raise CommandError(str(error)) from error
     if folder is None:
         run = None
-        table = load_table(name, read, terminal, SampleOptions(weights=weights))
+        table = TableRequest(name, read, weights).load(terminal)
         X = np.asarray(table.X)
     else:
         run = CertifiableRun.read(folder, name, read, weights, terminal)

@@ -35,9 +35,9 @@ from evomeans.cli.run_folder import (
 )
 from evomeans.cli.tables.table import (
     Table,
+    TableRequest,
     check_table,
     is_dask_table,
-    load_table,
     scale_notes,
     table_bytes,
 )
@@ -123,7 +123,7 @@ class Command(ABC):
     def run(self) -> int:
         """Read the table, search, write the run, show what was found; return the exit code."""
         # Whatever can be refused is refused before the search, which may take hours.
-        keep, search, terminal = self.keep, self.search, self.terminal
+        keep, search, samples, terminal = self.keep, self.search, self.samples, self.terminal
         checkpoint = checkpoint_path(keep)
         unfinished = find_unfinished(checkpoint, keep, search.clusters)
         check_output(keep, unfinished)
@@ -140,7 +140,8 @@ class Command(ABC):
         self._tell_beforehand(checkpoint, unfinished, model, in_dask=in_dask)
         with cluster_of(search.scheduler):
             began = time.perf_counter()
-            table = load_table(self.name, self.read, terminal, self.samples, in_dask=in_dask)
+            request = TableRequest(self.name, self.read, samples.weights, missing=samples.missing)
+            table = request.load(terminal, standardize=samples.standardize, in_dask=in_dask)
             ks = search.clusters
             check_table(table, ks if isinstance(ks, int) else ks[-1], terminal)
             arguments = self.arguments(table)

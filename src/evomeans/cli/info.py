@@ -127,12 +127,10 @@ def _cache() -> dict[str, Any]:
     needed = needed_calls()
     possible = folders_for(PACKAGE / "__init__.py")
     files = [file for folder in possible for file in folder.glob(f"*{SUFFIX}")]
-    # Those with kernels, and the one that gets new kernels.
-    written = next(filter(is_writable, possible), None)
-    folders = [one for one in possible if one == written or any(one == f.parent for f in files)]
+    # The one that gets new kernels, else one that has some.
+    written = next(filter(is_writable, possible), files[0].parent if files else None)
     return {
-        "folder": str(written or folders[0]) if folders else None,
-        "folders": list(map(str, folders)),
+        "folder": None if written is None else str(written),
         "needed": len(needed),
         "ready": len(needed) - len(missing_jobs(needed)),
         "bytes": sum(file.stat().st_size for file in files),
@@ -168,7 +166,7 @@ def _listed(packages: dict[str, str | None]) -> str:
 def _kernels(cache: dict[str, Any]) -> tuple[str, str]:
     """Say how many kernels are compiled, and where they are."""
     needed, ready = cache["needed"], cache["ready"]
-    place = f"{cache['bytes'] / 1e6:.1f} MB in {', '.join(cache['folders'])}"
+    place = f"{cache['bytes'] / 1e6:.1f} MB in {cache['folder']}"
     if cache["switched_off"]:
         place = "switched off by EVOMEANS_CACHE=0"
     elif cache["folder"] is None:

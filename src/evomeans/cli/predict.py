@@ -12,7 +12,7 @@ import numpy as np
 from evomeans.cli.options import TableOptions
 from evomeans.cli.run_folder import MODEL, RECORD, check_new_file, read_record
 from evomeans.cli.tables.numbers import DROP, RULES, MissingValues, Standardization
-from evomeans.cli.tables.table import Table, labels_frame, load_table, table_bytes
+from evomeans.cli.tables.table import Table, TableRequest, labels_frame, table_bytes
 from evomeans.cli.terminal import CommandError, Terminal, UsageError
 from evomeans.estimators.persistence import ModelFileError
 from evomeans.estimators.persistence import load as load_model
@@ -40,7 +40,7 @@ def predict_table(
     terminal = Terminal()
     fitted = FittedModel.read(path)
     in_dask = Path(name).is_dir()
-    table, X = fitted.table(name, read, terminal, in_dask=in_dask, usual_id=fitted.id)
+    table, X = fitted.table(name, read, terminal, in_dask=in_dask)
     if table.id_name is None and table.named and fitted.id is not None:
         lost = quoted(fitted.id)
         terminal.note(f"note: {table.name} has no column {lost}; rows are numbered instead")
@@ -124,13 +124,10 @@ class FittedModel:
         read: TableOptions,
         terminal: Terminal,
         *,
+        weights: str | None = None,
         in_dask: bool = False,
-        **more: Any,
     ) -> tuple[Table, Any]:
-        """Read the columns of the model, by their names if it has any, and its samples of them.
-
-        ``more`` goes to :func:`load_table`.
-        """
+        """Read the columns of the model, by their names if it has any, and its samples of them."""
         model = self.model
         suffix = "" if self.standardization is None else STANDARDIZED
         given = map(str, getattr(model, "feature_names_in_", ()))
@@ -141,8 +138,9 @@ class FittedModel:
             # In the order of the model, whatever that of the command.
             read = replace(read, columns=names or None)
         # Dask fills missing values block by block, below.
-        known: Any = {"expected": names or None, "missing": None if in_dask else self.missing}
-        table = load_table(name, read, terminal, in_dask=in_dask, **known, **more)
+        missing = None if in_dask else self.missing
+        request = TableRequest(name, read, weights, names or None, missing, usual_id=self.id)
+        table = request.load(terminal, in_dask=in_dask)
         if names and table.named and table.columns != names:
             raise UsageError(
                 f"--columns names {listed(map(quoted, table.columns), 12)}, and the model has "

@@ -185,14 +185,9 @@ def _sniffed(name: str, suffix: str, head: bytes) -> str:
     if found is not None:
         return found
     named = next((kind for kind, endings in SUFFIXES.items() if suffix in endings), "csv")
-    if named not in ("csv", "tsv"):
-        raise CommandError(
-            f"{name} does not look like {named}, as its name says: it begins with "
-            f"{head[:8]!r}. If it is another format, name it with --format."
-        )
     if suffix in (".json", ".jsonl", ".ndjson"):
         raise CommandError(f"{name} is JSON; save it as CSV or Parquet first.")
-    if b"\0" in head:
+    if b"\0" in head and named in ("csv", "tsv"):
         raise CommandError(
             f"{name} is binary or UTF-16 text, in no format that can be read: it begins with "
             f"{head[:8]!r}. Save it as CSV in UTF-8, or as Parquet."

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evomeans.cli.options import SampleOptions, TableOptions
+from evomeans.cli.options import TableOptions
 from evomeans.cli.tables.numbers import (
     DROP,
     ROWS,
@@ -43,7 +43,7 @@ from evomeans.search import History
 from evomeans.search.history import COLUMNS
 from evomeans.wording import counted, listed, quoted
 
-EVERYTHING, PLAIN = TableOptions(), SampleOptions()
+EVERYTHING = TableOptions()
 
 
 @dataclass(frozen=True)
@@ -91,10 +91,29 @@ class TableRequest:
     usual_id: str | None = None
     """What names the rows if the options name no other column and the table has it."""
 
+    def load(
+        self, terminal: Terminal, *, standardize: bool = False, in_dask: bool = False
+    ) -> Table:
+        """Read it as the options say, and show its notes; Dask only opens it if ``in_dask``."""
+        if in_dask:
+            if standardize or self.missing is not None:
+                option = "--standardize" if standardize else "--missing"
+                raise UsageError(
+                    f"{option} needs the table in memory; do that to the file first, or take "
+                    "--engine cpu."
+                )
+            return self.lazy_table()
+        table = self.table()
+        for text in table.notes:
+            terminal.note(f"note: {table.name}: {text}")
+        if not standardize:
+            return table
+        by = Standardization.of(table.X, table.weights, table.columns)
+        return replace(table, X=by.apply(table.X), standardization=by)
+
     def id(self, columns: Collection[str]) -> str | None:
         """Return the column that names the rows."""
-        usual = self.usual_id if self.usual_id in columns else None
-        return self.options.id or usual
+        return self.options.id or (self.usual_id if self.usual_id in columns else None)
 
     def used(self, columns: tuple[str, ...], named: bool = True) -> tuple[str, ...]:
         """Return the columns to cluster by."""
@@ -163,6 +182,13 @@ class TableRequest:
 
     def lazy_table(self) -> Table:
         """Open an NPY file, a Parquet file or a folder of them for Dask; rows stay on the disk."""
+        from evomeans.engines.dask.blocks import import_dask_array
+
+        import_dask_array()
+        refuse_dialect(self.name, self.options)
+        # Workers must find the file under its name too.
+        if not Path(self.name).exists():
+            raise CommandError(f"There is no file {self.name}.")
         is_matrix = Path(self.name).suffix.lower() == ".npy"
         try:
             return self._lazy_matrix() if is_matrix else self._lazy_frame()
@@ -250,16 +276,12 @@ def _unknown_column(option: str, missing: Sequence[str], columns: Sequence[str],
     """Say that an option names columns that are not there, and which may be meant."""
     folded = {name.casefold(): name for name in columns}
     found = (get_close_matches(wanted.casefold(), folded, n=1) for wanted in missing)
-    near = dict.fromkeys(folded[name] for names in found for name in names)
-    hint = (
-        f"Did you mean {' or '.join(map(quoted, near))}?"
-        if near
-        else f"It has {listed(map(quoted, columns), 12)}."
-    )
-    noun = "a column" if len(missing) == 1 else "columns"
-    return (
-        f"{option} names {noun} that {table} does not have: {listed(map(quoted, missing))}. {hint}"
-    )
+    near = dict.fromkeys(quoted(folded[name]) for names in found for name in names)
+    hint = f"It has {listed(map(quoted, columns), 12)}."
+    if near:
+        hint = f"Did you mean {' or '.join(near)}?"
+    noun, lost = "a column" if len(missing) == 1 else "columns", listed(map(quoted, missing))
+    return f"{option} names {noun} that {table} does not have: {lost}. {hint}"
 
 
 def _weights(frame: pl.DataFrame, name: str, contents: Contents) -> NDArray[np.float64]:
@@ -293,45 +315,6 @@ def is_dask_table(name: str) -> bool:
     """Whether a table is one that Dask reads: a folder of Parquet files, a Parquet or NPY file."""
     path = Path(name)
     return path.is_dir() or path.suffix.lower() in (*SUFFIXES["parquet"], ".npy")
-
-
-def load_table(
-    name: str,
-    options: TableOptions,
-    terminal: Terminal,
-    samples: SampleOptions = PLAIN,
-    *,
-    missing: MissingValues | None = None,
-    in_dask: bool = False,
-    **more: Any,
-) -> Table:
-    """Read a table as the options say, and show its notes; Dask only opens it if ``in_dask``.
-
-    ``missing`` is what another table taught; ``more`` are further fields of :class:`TableRequest`.
-    """
-    treated = missing or samples.missing
-    request = TableRequest(name, options, samples.weights, missing=treated, **more)
-    if in_dask:
-        # What needs all rows at once is refused. Workers must find the file under its name too.
-        refused = "{} needs the table in memory; {}, or take --engine cpu."
-        if samples.standardize:
-            raise UsageError(refused.format("--standardize", "write it with standardized columns"))
-        if treated is not None:
-            raise UsageError(refused.format("--missing", "fill or drop missing values first"))
-        from evomeans.engines.dask.blocks import import_dask_array
-
-        import_dask_array()
-        refuse_dialect(name, options)
-        if not Path(name).exists():
-            raise CommandError(f"There is no file {name}.")
-        return request.lazy_table()
-    table = request.table()
-    for text in table.notes:
-        terminal.note(f"note: {table.name}: {text}")
-    if not samples.standardize:
-        return table
-    by = Standardization.of(table.X, table.weights, table.columns)
-    return replace(table, X=by.apply(table.X), standardization=by)
 
 
 def check_table(table: Table, clusters: int, terminal: Terminal) -> None:
