@@ -28,7 +28,7 @@ from evomeans.cli.run_folder import (
     read_json,
     read_record,
     report_page,
-    update_run,
+    write_run,
 )
 from evomeans.cli.tables.table import Table, TableRequest
 from evomeans.cli.terminal import CommandError, ExitCode, Terminal, reason_of
@@ -122,7 +122,7 @@ def certify_run(
     with DeferredInterrupt():
         try:
             files = _files(run, report, certificate)
-            update_run(folder, files)
+            write_run(folder, files, others_stay=True)
         except OSError as error:
             raise CommandError(f"{folder} could not be written: {reason_of(error)}.") from error
     text = f"{certificate}\n  written   {folder}: {', '.join(sorted(files))}"

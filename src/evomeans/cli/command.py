@@ -101,12 +101,8 @@ class Command(ABC):
         """Return the observer that shows the search."""
 
     @abstractmethod
-    def settings(self, model: Any) -> dict[str, Any]:
-        """Return the parameters of the search, as plain JSON."""
-
-    @abstractmethod
-    def result(self, model: Any) -> dict[str, Any]:
-        """Return what was found, as plain JSON."""
+    def found(self, model: Any) -> dict[str, Any]:
+        """Return the settings of the search and its result, as plain JSON."""
 
     @abstractmethod
     def frames(self, model: Any, table: Table) -> dict[str, pl.DataFrame]:
@@ -233,8 +229,7 @@ class Command(ABC):
             "standardization": None if scaling is None else asdict(scaling),
             "missing": missing and {**asdict(missing), "n_values": sum(missing.columns.values())},
             "model": type(model).__name__,
-            "settings": self.settings(model),
-            "result": self.result(model),
+            **self.found(model),
             "times": times,
             "versions": {"python": platform.python_version(), **package_versions(PACKAGES)},
             "output": None if output is None else str(output),

@@ -79,18 +79,14 @@ class FitCommand(Command):
         """Return the observer that shows the search."""
         return SearchDisplay(self.terminal, check_search_settings(model), model.n_clusters)
 
-    def settings(self, model: SearchingEstimator) -> dict[str, Any]:
-        """Return the parameters of the search."""
+    def found(self, model: SearchingEstimator) -> dict[str, Any]:
+        """Return the settings of the search and its result, as plain JSON."""
         stored = stored_parameters(model)
-        return {name: value for name, value in stored.items() if name not in LEFT_OUT}
-
-    def result(self, model: SearchingEstimator) -> dict[str, Any]:
-        """Return what was found, as plain JSON."""
         labels, first = np.asarray(model.labels_), None
         sizes = np.bincount(labels[labels >= 0], minlength=len(model.cluster_centers_))
         if model.history_:
             first = model.history_[0].inertia
-        return {
+        result = {
             "inertia": model.inertia_,
             "stop_reason": str(model.stop_reason_),
             "n_iter": model.n_iter_,
@@ -101,6 +97,8 @@ class FitCommand(Command):
             "cluster_sizes": sizes.tolist(),
             **{name: getattr(model, f"{name}_") for name in type(model)._fitted_numbers},
         }
+        settings = {name: value for name, value in stored.items() if name not in LEFT_OUT}
+        return {"settings": settings, "result": result}
 
     def frames(self, model: SearchingEstimator, table: Table) -> dict[str, pl.DataFrame]:
         """Return labels, history and centres."""
@@ -132,23 +130,20 @@ class FitCommand(Command):
         ]
 
 
-MODELS: dict[str, dict[str, str | None]] = {
-    "ConstrainedHGMeans": {
-        **{name: name for name in ("size_min", "size_max", "penalty")},
-        "must_link": None,
-        "cannot_link": None,
-    },
-    "TrimmedHGMeans": {"outliers": "n_outliers"},
-    "SphericalHGMeans": {"metric": None},
-    "KernelHGMeans": {"kernel": "kernel", "gamma": "gamma"},
+MODELS = {
+    "ConstrainedHGMeans": ("size_min", "size_max", "penalty", "must_link", "cannot_link"),
+    "TrimmedHGMeans": ("outliers",),
+    "SphericalHGMeans": ("metric",),
+    "KernelHGMeans": ("kernel", "gamma"),
 }
-"""Models other than plain k-means, their options, and the parameters that these set."""
+"""Models other than plain k-means, and their options."""
+NO_PARAMETERS = ("must_link", "cannot_link", "metric")
 
 
 def chosen_model(options: ModelOptions) -> tuple[Any, dict[str, Any]]:
     """Return the class that the options ask for, and the parameters that only it has."""
     given = [one.name for one in fields(options) if getattr(options, one.name) != one.default]
-    asked = {model: [n for n in given if n in own] for model, own in MODELS.items()}
+    asked = {model: [name for name in given if name in own] for model, own in MODELS.items()}
     wanted = [model for model, names in asked.items() if names]
     if len(wanted) > 1:
         first, second = (f"--{asked[model][0].replace('_', '-')}" for model in wanted[:2])
@@ -162,8 +157,9 @@ def chosen_model(options: ModelOptions) -> tuple[Any, dict[str, Any]]:
     if options.gamma is not None and options.kernel is None:
         raise UsageError("--gamma is for --kernel; give both, or none.")
     (model,) = wanted
-    set_by = {parameter: option for option, parameter in MODELS[model].items() if parameter}
-    return model_class(model), {name: getattr(options, set_by[name]) for name in set_by}
+    own = [name for name in MODELS[model] if name not in NO_PARAMETERS]
+    named = {"n_outliers" if name == "outliers" else name: getattr(options, name) for name in own}
+    return model_class(model), named
 
 
 def _of_model(result: dict[str, Any]) -> list[str]:

@@ -20,7 +20,7 @@ from evomeans.wording import duration_text, number_text
 
 PASSED_ON = ("strategy", "max_time", "n_iter_no_change", "confirmations", "engine")
 """Options that are parameters of the estimator."""
-SETTINGS = (*PASSED_ON, "n_jobs", "random_state")
+SETTINGS = ("select", *PASSED_ON, "n_jobs", "random_state")
 
 
 @dataclass(frozen=True)
@@ -46,19 +46,14 @@ class PathCommand(Command):
         """Return the observer that shows the path."""
         return PathDisplay(self.terminal, self.search.clusters, self.search.max_time)
 
-    def settings(self, model: HGMeansPath) -> dict[str, Any]:
-        """Return the parameters of the path, as plain JSON."""
-        select = _selected_by(model)
-        return {
+    def found(self, model: HGMeansPath) -> dict[str, Any]:
+        """Return the settings of the path and its result, as plain JSON."""
+        settings = {
             "k": [int(k) for k in model.k_range],
             "criteria": list(model.suggestions_),
-            "select": select if select is None else str(select),
             **{name: getattr(model, name) for name in SETTINGS},
         }
-
-    def result(self, model: HGMeansPath) -> dict[str, Any]:
-        """Return what was found, as plain JSON."""
-        return {
+        result = {
             "stop_reason": str(model.stop_reason_),
             "best_k": model.best_k_,
             "suggestions": model.suggestions_,
@@ -67,6 +62,7 @@ class PathCommand(Command):
             "n_rediscoveries": model.n_rediscoveries_.tolist(),
             "certainty": [None if math.isnan(one) else one for one in model.certainty_.tolist()],
         }
+        return {"settings": settings, "result": result}
 
     def frames(self, model: HGMeansPath, table: Table) -> dict[str, pl.DataFrame]:
         """Return labels and centres of every k, and the criteria."""
@@ -88,7 +84,7 @@ class PathCommand(Command):
         if model.best_k_ is not None:
             inertia = number_text(model.best_estimator_.inertia_)
             unit = " in standardized units" if record["standardization"] else ""
-            chosen = f"k = {model.best_k_} by {_selected_by(model)}, inertia {inertia}{unit}"
+            chosen = f"k = {model.best_k_} by {model.select}, inertia {inertia}{unit}"
         return [
             f"{first} to {last} clusters",
             f"  path      {model._certainty()}; {spent}",
@@ -100,14 +96,10 @@ class PathCommand(Command):
         ]
 
 
-def _selected_by(model: HGMeansPath) -> Any:
-    return getattr(model.select, "name", model.select)
-
-
 def _suggested(suggestions: dict[str, int | None], last: int) -> list[str]:
     """List which k criteria suggest."""
-    shown = {
-        name: suggestion_text(name, k, last).removeprefix("k = ") for name, k in suggestions.items()
-    }
-    width = max(map(len, shown), default=0)
-    return [f"    {name:<{width}}  {text}" for name, text in shown.items()]
+    width = max(map(len, suggestions), default=0)
+    return [
+        f"    {name:<{width}}  {suggestion_text(name, k, last).removeprefix('k = ')}"
+        for name, k in suggestions.items()
+    ]
