@@ -10,6 +10,16 @@ FIT = ("fit", "blobs.csv", "-k", 3, "--id", "name", "--exclude", "w", "--seed", 
 """A fit of blobs.csv."""
 
 
+def names(folder: str | Path = ".") -> set[str]:
+    """Return what is in a folder."""
+    return {path.name for path in Path(folder).iterdir()}
+
+
+def contents(folder: str | Path = ".") -> dict[Path, bytes]:
+    """Return the files below a folder and what they hold."""
+    return {path: path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()}
+
+
 def write_blobs(path: Path, seed: int = 0) -> np.ndarray:
     """Write 60 rows around (0, 0), (10, 0) and (0, 10), named r1, r2, …, with weights."""
     rng = np.random.default_rng(seed)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from blobs import contents
 
 import evomeans as package
 from evomeans.storage.archive import read_archive, write_archive
@@ -52,10 +53,6 @@ MODELS = {
     "TrimmedHGMeans": ("--outliers", "3"),
     "KernelHGMeans": ("--kernel", "rbf"),
 }
-
-
-def contents(folder: str) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
 
 
 @pytest.mark.parametrize("name", MODELS)

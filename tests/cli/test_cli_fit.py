@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from blobs import FIT
+from blobs import FIT, contents, names
 
 import evomeans as package
 from evomeans import HGMeans
@@ -23,10 +23,6 @@ FILES = {
     "report.json",
     "report.html",
 }
-
-
-def names(folder: str | Path = ".") -> set[str]:
-    return {path.name for path in Path(folder).iterdir()}
 
 
 def test_the_run_is_what_python_would_find(evomeans, blobs):
@@ -116,11 +112,13 @@ def test_standardized_and_weighted(evomeans, blobs):
 
 
 def test_spaces_in_paths_and_new_parents(evomeans, blobs):
+    """Without a checkpoint, --resume begins anew."""
     Path("my data").mkdir()
     Path("blobs.csv").rename("my data/the blobs.csv")
-    command = ("fit", "my data/the blobs.csv", *FIT[2:], "--no-report")
+    command = ("fit", "my data/the blobs.csv", *FIT[2:], "--no-report", "--resume")
     result = evomeans(*command, "-o", "new folder/my run")
     assert result.code == 0
+    assert "there is no checkpoint new folder/my run.checkpoint; a new search" in result.err
     assert names("new folder") == {"my run"}
     record = json.loads(Path("new folder/my run/run.json").read_text(encoding="utf-8"))
     assert "'my data/the blobs.csv'" in record["command"]
@@ -162,13 +160,18 @@ def test_what_the_gpu_engine_lacks_is_said_before_anything_is_read(evomeans, mon
 # Runs that exist, and failures while writing
 
 
-def test_an_existing_run_is_kept(evomeans, run):
-    before = {name: Path("out", name).read_bytes() for name in names("out")}
-    result = evomeans(*FIT, "-o", "out")
-    assert result.code == 1
-    assert "has a run already" in result.err
-    assert "--force" in result.err
-    assert {name: Path("out", name).read_bytes() for name in names("out")} == before
+@pytest.mark.parametrize("reason", ["agreement", "interrupted"])
+def test_an_existing_run_is_kept(evomeans, run, reason):
+    """Also an interrupted one that cannot be continued, because its checkpoint is gone."""
+    path = Path("out/run.json")
+    path.write_text(path.read_text().replace('"agreement"', f'"{reason}"'))
+    before = contents("out")
+    for more in ([], ["--resume"]):
+        result = evomeans(*FIT, "-o", "out", *more)
+        assert result.code == 1
+        assert "has a run already" in result.err
+        assert "--force" in result.err
+    assert contents("out") == before
 
 
 def test_force_replaces_the_run_and_nothing_else(evomeans, run):
@@ -190,7 +193,7 @@ def test_a_failure_in_the_middle_leaves_no_half_run(evomeans, blobs, monkeypatch
     command = (*FIT, "-o", "out", "--no-report")
     if existing:
         evomeans("fit", "blobs.csv", "-k", 2, *command[4:])
-    before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    before = contents()
 
     def full(self, path):
         raise OSError(28, "No space left on device")
@@ -201,7 +204,7 @@ def test_a_failure_in_the_middle_leaves_no_half_run(evomeans, blobs, monkeypatch
     assert result.code == 1
     assert "out could not be written: No space left on device." in result.err
     assert "--resume" in result.err
-    after = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    after = contents()
     assert after.pop(Path("out.checkpoint"))
     assert after == before
 
@@ -278,22 +281,6 @@ def test_a_checkpoint_is_continued_only_when_asked(evomeans, blobs):
     assert resumed["result"] == begun["result"]
     assert resumed["result"]["n_iter"] == 60
     assert resumed["settings"] == begun["settings"]
-
-
-def test_resume_without_a_checkpoint_begins_anew(evomeans, blobs):
-    result = evomeans(*FIT, "-o", "out", "--resume", "--no-report")
-    assert result.code == 0
-    assert "there is no checkpoint out.checkpoint; a new search begins" in result.err
-
-
-def test_an_interrupted_run_is_not_replaced_if_its_checkpoint_is_gone(evomeans, run):
-    path = Path("out/run.json")
-    path.write_text(path.read_text().replace('"agreement"', '"interrupted"'))
-    before = {name: Path("out", name).read_bytes() for name in names("out")}
-    result = evomeans(*FIT, "-o", "out", "--resume")
-    assert result.code == 1
-    assert "has a run already" in result.err
-    assert {name: Path("out", name).read_bytes() for name in names("out")} == before
 
 
 def test_a_checkpoint_of_another_table_is_refused(evomeans, blobs):

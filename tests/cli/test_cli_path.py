@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from blobs import names
 
 import evomeans as package
 from evomeans import HGMeansPath
@@ -18,10 +19,6 @@ FILES = {
     *("run.json", "report.json", "report.html"),
 }
 PATH = ("path", "blobs.csv", "-k", "2:5", "--id", "name", "--exclude", "w", "--seed", 1)
-
-
-def names(folder: str | Path = ".") -> set[str]:
-    return {path.name for path in Path(folder).iterdir()}
 
 
 def test_the_run_is_what_python_would_find(evomeans, blobs):

@@ -68,8 +68,7 @@ class CertifiableRun:
         if isinstance(result, dict) and "best_k" in result and result["best_k"] is None:
             raise CommandError(
                 f"{folder} is a path that has selected no number of clusters, so it has no model "
-                "to certify. Run evomeans path with --select, or evomeans fit with the number of "
-                "clusters of your choice."
+                "to certify. Run evomeans path with --select."
             )
         fitted = FittedModel.read(folder)
         model = fitted.model

@@ -145,10 +145,9 @@ class Command(ABC):
                 "started": datetime.now(UTC).isoformat(timespec="seconds"),
                 "reading_seconds": round(time.perf_counter() - began, 3),
             }
-            if checkpoint is not None:
+            if checkpoint is not None and unfinished is None:
                 checkpoint.parent.mkdir(parents=True, exist_ok=True)
-                if unfinished is None:
-                    checkpoint.unlink(missing_ok=True)
+                checkpoint.unlink(missing_ok=True)
             times |= self._search(model, table, arguments, checkpoint)
         interrupted = model.stop_reason_ == StopReason.INTERRUPTED
         # A checkpoint without --checkpoint is kept only as long as it is needed.
