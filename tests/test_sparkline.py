@@ -25,17 +25,15 @@ def line_of(html: str) -> str:
 
 
 def test_a_falling_line_from_top_left_to_bottom_right() -> None:
-    path = line_of(history_of(4.0, 6.0, 3.0, 2.0, 5.0)._repr_html_())
+    """A line of text says what was found."""
+    html = history_of(4.0, 6.0, 3.0, 2.0, 5.0)._repr_html_()
+    assert "4 offspring in 1 s: best inertia 2, 50 % below the first solution" in html
+    path = line_of(html)
     assert path.startswith("M1 3.0H")
     assert path.endswith(f"V{HIGH - 3:.1f}H{WIDE - 1}")
     heights = [float(y) for y in re.findall(r"V([\d.]+)", path)]
     assert heights == sorted(heights)
     assert len(heights) == 2
-
-
-def test_one_line_of_text_says_what_was_found() -> None:
-    html = history_of(4.0, 2.0)._repr_html_()
-    assert "1 offspring in 0.25 s: best inertia 2, 50 % below the first solution" in html
 
 
 @pytest.mark.parametrize("inertias", [(1.0,), (1.0, 1.0, 2.0), (0.0,), (3.0, 0.0)])
@@ -46,9 +44,13 @@ def test_searches_with_little_to_show(inertias) -> None:
 
 
 def test_an_empty_history_says_so() -> None:
-    html = HGMeans(2).fit([[0.0], [1.0], [5.0]]).history_._repr_html_()
+    """The estimator keeps the view of scikit-learn."""
+    model = HGMeans(2).fit([[0.0], [1.0], [5.0]])
+    html = model.history_._repr_html_()
     assert "No search" in html
     assert "<svg" not in html
+    assert "HGMeans" in HGMeans(3)._repr_html_()
+    assert "sk-estimator" in model._repr_html_()
 
 
 def test_text_is_escaped() -> None:
@@ -60,11 +62,6 @@ def test_a_long_search_has_a_small_picture() -> None:
     """Only improvements are drawn, not each of 20,000 solutions."""
     html = convergence_html([3.0] * 10_000 + [2.0] * 10_000, "")
     assert len(html) < 1000
-
-
-def test_the_estimator_keeps_the_view_of_scikit_learn() -> None:
-    assert "HGMeans" in HGMeans(3)._repr_html_()
-    assert "sk-estimator" in HGMeans(3).fit([[0.0], [1.0], [5.0]])._repr_html_()
 
 
 def test_bars_are_as_high_as_their_numbers() -> None:
