@@ -104,7 +104,7 @@ def path(
     show: Terminal = SHOW,
 ) -> int:
     """Find the clusters of a table for a range of k, and suggest how many there are."""
-    from evomeans.cli.path import PathCommand
+    from evomeans.cli.fit import PathCommand
 
     return PathCommand(table, search, read, samples, keep, show).run()
 

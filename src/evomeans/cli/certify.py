@@ -65,7 +65,7 @@ class CertifiableRun:
         """Read a run and the table of its fit, or say why nothing can be certified."""
         record = read_record(folder)
         result = record.get("result")
-        if isinstance(result, dict) and "best_k" in result and result["best_k"] is None:
+        if isinstance(result, dict) and result.get("best_k", 0) is None:
             raise CommandError(
                 f"{folder} is a path that has selected no number of clusters, so it has no model "
                 "to certify. Run evomeans path with --select."
@@ -150,12 +150,10 @@ def _files(run: CertifiableRun, report: Any, certificate: Certificate) -> dict[s
         files[REPORT_DATA] = as_json(report)
         if (folder / REPORT).exists() and can_report():
             files[REPORT] = report_page(report, folder / REPORT_DATA)
-    listed = record.get("files")
-    if isinstance(listed, list):
-        record["files"] = sorted({*listed, CERTIFICATE})
     record["certificate"] = certificate_to_meta(certificate)
-    result = record.get("result")
-    if isinstance(result, dict) and certainty is not None:
+    if isinstance(listed := record.get("files"), list):
+        record["files"] = sorted({*listed, CERTIFICATE})
+    if isinstance(result := record.get("result"), dict) and certainty is not None:
         # Of a path, the certainty is that of its k.
         stated, known = result.get("certainty"), result.get("k")
         if not (isinstance(stated, list) and isinstance(known, list)):

@@ -23,7 +23,6 @@ from evomeans.cli.options import TableOptions
 from evomeans.cli.terminal import CommandError, UsageError
 from evomeans.wording import counted, listed, quoted
 
-STANDARD_INPUT = "-"
 HEAD = 4096
 GZIP = b"\x1f\x8b"
 
@@ -102,9 +101,9 @@ class Contents:
         polars takes some names for patterns, and gives columns without a name, or with a padded
         one, names of its own.
         """
-        places = [self.columns.index(name) for name in columns]
+        place = {name: index for index, name in enumerate(self.columns)}
         try:
-            frame = self.scan(as_text).select(pl.nth(places)).collect()
+            frame = self.scan(as_text).select(pl.nth([place[name] for name in columns])).collect()
         except FAILURES as error:
             advice = ""
             if self.separator is not None:
@@ -130,7 +129,7 @@ def open_source(name: str, file_format: str | None = None) -> Source:
     """Find a table, and detect its format from the content, then from the suffix."""
     member, suffix = None, ""
     content: Path | bytes
-    if name == STANDARD_INPUT:
+    if name == "-":
         name, content = "standard input", sys.stdin.buffer.read()
         head = content
     else:
