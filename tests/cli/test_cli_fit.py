@@ -15,13 +15,8 @@ import evomeans as package
 from evomeans import HGMeans
 
 FILES = {
-    "labels.csv",
-    "centers.csv",
-    "history.csv",
-    "model.evomeans",
-    "run.json",
-    "report.json",
-    "report.html",
+    *("labels.csv", "centers.csv", "history.csv", "model.evomeans"),
+    *("run.json", "report.json", "report.html"),
 }
 
 

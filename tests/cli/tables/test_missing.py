@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from blobs import read_table
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from hypothesis.extra.numpy import arrays
-from reading import read_table
 
 from evomeans.cli.options import TableOptions
 from evomeans.cli.tables.numbers import MISSING, Standardization, weighted_mean, weighted_median

@@ -12,7 +12,7 @@ import zipfile
 import numpy as np
 import polars as pl
 import pytest
-from reading import read_table
+from blobs import read_table
 
 from evomeans.cli.options import TableOptions
 from evomeans.cli.tables.numbers import scale_note
@@ -282,13 +282,6 @@ def test_files_that_are_refused(write, name):
     with pytest.raises(CommandError, match=text) as caught:
         read_table(write(name, content))
     assert name in str(caught.value)
-
-
-def test_files_that_are_not_there(tmp_path):
-    with pytest.raises(CommandError, match="There is no file"):
-        read_table(str(tmp_path / "none.csv"))
-    with pytest.raises(CommandError, match="is a folder"):
-        read_table(str(tmp_path))
 
 
 BAD_COLUMNS = {
