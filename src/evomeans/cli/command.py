@@ -33,14 +33,7 @@ from evomeans.cli.run_folder import (
     read_record,
     write_run,
 )
-from evomeans.cli.tables.table import (
-    Table,
-    TableRequest,
-    check_table,
-    is_dask_table,
-    scale_notes,
-    table_bytes,
-)
+from evomeans.cli.tables.table import Table, TableRequest, check_table, is_dask_table, table_bytes
 from evomeans.cli.terminal import (
     CommandError,
     ExitCode,
@@ -139,7 +132,7 @@ class Command(ABC):
             request = TableRequest(self.name, self.read, samples.weights, missing=samples.missing)
             table = request.load(terminal, standardize=samples.standardize, in_dask=in_dask)
             ks = search.clusters
-            check_table(table, ks if isinstance(ks, int) else ks[-1], terminal)
+            table = check_table(table, ks if isinstance(ks, int) else ks[-1], terminal)
             arguments = self.arguments(table)
             times: dict[str, Any] = {
                 "started": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -308,7 +301,7 @@ class Command(ABC):
             standardization=None if scaling is None else (scaling.mean, scaling.scale),
             sample_names=None if ids is None else list(map(str, ids)),
             sample_label=table.id_name or "row",
-            notes=[*table.notes, *scale_notes(table)],
+            notes=table.notes,
         )
 
     def _summary(self, model: Any, table: Table, record: dict[str, Any]) -> str:

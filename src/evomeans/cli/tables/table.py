@@ -317,31 +317,30 @@ def is_dask_table(name: str) -> bool:
     return path.is_dir() or path.suffix.lower() in (*SUFFIXES["parquet"], ".npy")
 
 
-def check_table(table: Table, clusters: int, terminal: Terminal) -> None:
-    """Refuse what a fit would refuse, while the table is clearly the reason; note what is odd."""
+def check_table(table: Table, clusters: int, terminal: Terminal) -> Table:
+    """Refuse what a fit would refuse, while the table is clearly the reason.
+
+    The table is returned with a note if the scale of a column decides the clusters.
+    """
     if len(table.X) < clusters:
         raise CommandError(
             f"{table.name} has {counted(len(table.X), 'row')}, too few for "
             f"{counted(clusters, 'cluster')}."
         )
     if is_dask(table.X):
-        return
+        return table
     largest = float(np.abs(table.X).max())
     if largest > LARGEST_VALUE:
         raise CommandError(
             f"{table.name} has a value of size {largest:.3g}; sums overflow beyond "
             f"{LARGEST_VALUE:.0e}. Divide by a constant first."
         )
-    for text in scale_notes(table):
-        terminal.note(f"note: {table.name}: {text}")
-
-
-def scale_notes(table: Table) -> list[str]:
-    """Point out a column whose scale decides the clusters, unless columns are standardized."""
-    if table.standardization is not None or is_dask(table.X):
-        return []
-    note = scale_note(table.X, table.weights, table.columns)
-    return [] if note is None else [note]
+    is_scaled = table.standardization is not None
+    note = None if is_scaled else scale_note(table.X, table.weights, table.columns)
+    if note is None:
+        return table
+    terminal.note(f"note: {table.name}: {note}")
+    return replace(table, notes=(*table.notes, note))
 
 
 def labels_frame(
