@@ -122,16 +122,22 @@ def unusable(defects: Mapping[str, Defect], contents: Contents, *, is_for_model:
     if contents.separator is not None and len(contents.columns) == 1:
         lines.append("If it has several columns, say what separates them: --separator space.")
     if is_for_model:
-        text = "Fix these rows. A model that was fitted with --missing drop, mean or median also "
-        return "\n".join([*lines, f"{text}takes rows with missing values."])
+        lines.append(
+            "Fix these rows. A model that was fitted with --missing drop, mean or median also "
+            "takes rows with missing values."
+        )
+        return "\n".join(lines)
     if any(defect.is_missing for defect in defects.values()):
-        text = "Leave out rows with missing values (--missing drop), or fill them (--missing mean "
-        lines.append(f"{text}or median).")
+        lines.append(
+            "Leave out rows with missing values (--missing drop), or fill them (--missing mean or "
+            "median)."
+        )
     excluded = quote(",".join(defects)) if len(defects) <= 2 * SHOWN else "…"
     lines.append(f"Leave out what is not a measurement (--exclude {excluded}), or fix these rows.")
     if texts := [name for name, defect in defects.items() if defect.what == "text in all rows"]:
-        names_rows = f"--id {quote(texts[0])} keeps it next to the labels"
-        lines.append(f"If a column names the rows, {names_rows}.")
+        lines.append(
+            f"If a column names the rows, --id {quote(texts[0])} keeps it next to the labels."
+        )
     return "\n".join(lines)
 
 
