@@ -51,7 +51,6 @@ USAGE = [
     ("predict out blobs.csv --exclude b", "--exclude names columns of the model: 'b'."),
     ("certify out blobs.csv --gap=2", "Must be < 1"),
     ("certify out blobs.csv --method=magic", 'Invalid value "magic" for --method'),
-    ("certify out blobs.csv --max-time=-1", "is not a duration"),
 ]
 DATA = [
     ("fit none.csv -k 3", "There is no file none.csv"),
@@ -71,7 +70,6 @@ DATA = [
     ("predict nothing blobs.csv", "There is no model nothing"),
     ("predict blobs.csv blobs.csv", "not a valid model file"),
     ("predict . blobs.csv", "is not a run of evomeans"),
-    ("predict out none.csv", "There is no file none.csv"),
     ("predict out renamed.csv", "The model names a column that renamed.csv does not have"),
     ("predict out wide.npy", "3 columns and the model 2"),
     ("predict out blobs.csv -o blobs.csv", "replace it with --force"),
