@@ -16,10 +16,10 @@ import pytest
 
 import evomeans
 from evomeans import files
-from evomeans.cli import failures
-from evomeans.cli.failures import CommandError, ExitCode, guarded
+from evomeans.cli import terminal
 from evomeans.cli.run_folder import write_run
 from evomeans.cli.tables.readers import open_source
+from evomeans.cli.terminal import CommandError, ExitCode, guarded
 from evomeans.compiled import ready
 from evomeans.engines import free_memory
 from evomeans.files import write_atomically
@@ -120,7 +120,7 @@ def test_macos_empties_the_memory_of_the_drive(
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGUSR1")
 def test_ctrl_break_ends_a_command_like_sigterm(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows has SIGBREAK; here another signal has its name."""
-    monkeypatch.setattr(failures.signal, "SIGBREAK", signal.SIGUSR1, raising=False)
+    monkeypatch.setattr(terminal.signal, "SIGBREAK", signal.SIGUSR1, raising=False)
 
     def action() -> int:
         os.kill(os.getpid(), signal.SIGUSR1)
@@ -138,9 +138,9 @@ def test_a_closed_pipe_is_an_invalid_argument_on_windows(
 
     assert guarded(action) == ExitCode.DATA
     replaced: list[int] = []
-    monkeypatch.setattr(failures, "os", fake_os("nt"))
-    monkeypatch.setattr(failures.os, "dup2", lambda old, new: replaced.append(old))
-    monkeypatch.setattr(failures.sys, "stdout", types.SimpleNamespace(fileno=lambda: 1))
+    monkeypatch.setattr(terminal, "os", fake_os("nt"))
+    monkeypatch.setattr(terminal.os, "dup2", lambda old, new: replaced.append(old))
+    monkeypatch.setattr(terminal.sys, "stdout", types.SimpleNamespace(fileno=lambda: 1))
     assert guarded(action) == ExitCode.BROKEN_PIPE
     assert len(replaced) == 1
     os.close(replaced[0])
@@ -165,10 +165,10 @@ def test_a_drive_letter_is_not_an_array_of_an_npz_file(tmp_path: Path) -> None:
 
 
 def test_commands_to_copy_are_quoted_for_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert failures.join(["fit", "my table.csv"]) == "fit 'my table.csv'"
-    monkeypatch.setattr(failures, "os", fake_os("nt"))
-    assert failures.join(["fit", "my table.csv"]) == 'fit "my table.csv"'
-    assert failures.quote("plain") == "plain"
+    assert terminal.join(["fit", "my table.csv"]) == "fit 'my table.csv'"
+    monkeypatch.setattr(terminal, "os", fake_os("nt"))
+    assert terminal.join(["fit", "my table.csv"]) == 'fit "my table.csv"'
+    assert terminal.quote("plain") == "plain"
 
 
 def test_helpers_that_compile_do_not_hear_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -138,42 +137,36 @@ class Display(ABC):
 
 
 class SearchDisplay(Display):
-    """An observer that shows a search; ``known`` is the history of one that continues.
+    """An observer that shows a search.
 
     A population has converged after ``longest_wait`` offspring in a row without improvement.
     """
 
     def __init__(
-        self,
-        terminal: Screen,
-        settings: SearchSettings,
-        n_clusters: int,
-        known: Sequence[OffspringRecord] = (),
-        **options: Any,
+        self, terminal: Screen, settings: SearchSettings, n_clusters: int, **options: Any
     ) -> None:
         super().__init__(terminal, settings.max_time, **options)
         self.max_offspring = settings.max_offspring
         self.longest_wait = settings.longest_wait(n_clusters)
-        self.first: OffspringRecord | None = None
-        # The first offspring of this process, from which the pace is measured.
+        # The first founder, which a search that continues does not have, and the first offspring
+        # of this process, from which the pace is measured.
+        self._first: OffspringRecord | None = None
         self._began: OffspringRecord | None = None
-        if known:
-            self.first, self.last, self._seconds = known[0], known[-1], known[-1].seconds
-            self._due += self._seconds
 
     def __call__(self, record: OffspringRecord) -> None:
         """Take in what happened to an offspring."""
-        self.first = self.first or record
-        if self._began is None and record.number > 0:
-            self._began = record
+        if record.number == 0:
+            self._first = self._first or record
+        else:
+            self._began = self._began or record
         is_better = self.last is None or record.best < self.last.best
         self.take(record, record.seconds, is_better=is_better)
 
     def gain(self) -> str:
         """Return how far the best is below the first solution, in percent of it, if it is."""
-        if self.first is None or self.last is None or self.last.best >= self.first.inertia:
+        if self._first is None or self.last.best >= self._first.inertia:
             return ""
-        return f"{100.0 * (1.0 - self.last.best / self.first.inertia):.3f} %"
+        return f"{100.0 * (1.0 - self.last.best / self._first.inertia):.3f} %"
 
     def left(self, seconds: float) -> str:
         """Return how long it can take at most after some seconds, if that is known."""
@@ -194,7 +187,6 @@ class SearchDisplay(Display):
         ]
 
 
-BARS = "▁▂▃▄▅▆▇█"
 DOING = {
     "up": "first sweep, to larger k",
     "down": "second sweep, to smaller k",
@@ -211,13 +203,12 @@ class PathDisplay(Display):
     def __init__(self, terminal: Screen, ks: Collection[int], *limits: Any, **options: Any) -> None:
         super().__init__(terminal, *limits, **options)
         self.ks = ks
-        self.best: dict[int, float] = {}
+        self._seen_ks: set[int] = set()
 
     def __call__(self, record: PathRecord) -> None:
         """Take in what a step brought."""
-        is_better = record.k not in self.best or record.improvement > 0.0
-        if record.k in self.ks:
-            self.best[record.k] = record.best
+        is_better = record.k not in self._seen_ks or record.improvement > 0.0
+        self._seen_ks.add(record.k)
         self.take(record, record.seconds, is_better=is_better and record.k in self.ks)
 
     def counts(self, record: PathRecord) -> tuple[int, int, int]:
@@ -229,14 +220,6 @@ class PathDisplay(Display):
         known = max(0, record.n_known - (1 not in self.ks))
         return known, max(0, known - record.n_open), max(known, len(self.ks))
 
-    def curve(self) -> str:
-        """Draw the inertias found so far as bars, in logarithms."""
-        values = [math.log(self.best[k]) for k in sorted(self.best) if self.best[k] > 0.0]
-        if not values:
-            return ""
-        low, height = min(values), (max(values) - min(values)) or 1.0
-        return "".join(BARS[int((value - low) / height * (len(BARS) - 1))] for value in values)
-
     def _rows(self) -> list[Row]:
         last, (known, agreed, total) = self.last, self.counts(self.last)
         return [
@@ -244,8 +227,6 @@ class PathDisplay(Display):
             Row.counting("k with agreement", agreed, total),
             Row("now", f"k = {last.k}, {DOING.get(last.kind, last.kind)}"),
             Row("inertia", number_text(last.best)),
-            # Of a terminal; a log may be read with letters that have no bars.
-            Row("log inertia by k", self.curve() if self.terminal.is_live else ""),
         ]
 
 

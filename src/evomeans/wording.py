@@ -92,12 +92,12 @@ def duration_text(seconds: float) -> str:
 
 def parse_duration(text: str) -> float:
     """Return the seconds of "90", "90s", "1.5m" or "1h30m"."""
-    parts = list(DURATION_PART.finditer(text.strip().lower()))
-    whole = "".join(part[0] for part in parts) == text.strip().lower()
-    bare = [part for part in parts if part[2] is None]
-    if not parts or not whole or (bare and len(parts) > 1):
+    words = text.strip().lower()
+    parts = DURATION_PART.findall(words)
+    is_bare = any(not unit for _, unit in parts)
+    if not parts or DURATION_PART.sub("", words) or (is_bare and len(parts) > 1):
         raise ValueError(f"{text!r} is not a duration; write 90, 90s, 5m or 1h30m.")
-    seconds = math.fsum(float(part[1]) * UNITS[part[2] or "s"] for part in parts)
+    seconds = math.fsum(float(count) * UNITS[unit or "s"] for count, unit in parts)
     if not 0 < seconds < math.inf:
         raise ValueError(f"{text!r} must be longer than zero, and finite.")
     return seconds

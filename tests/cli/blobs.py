@@ -6,8 +6,25 @@ from pathlib import Path
 
 import numpy as np
 
+from evomeans.cli.tables.table import Table, TableRequest
+
 FIT = ("fit", "blobs.csv", "-k", 3, "--id", "name", "--exclude", "w", "--seed", 1, "--fast")
 """A fit of blobs.csv."""
+
+
+def names(folder: str | Path = ".") -> set[str]:
+    """Return what is in a folder."""
+    return {path.name for path in Path(folder).iterdir()}
+
+
+def contents(folder: str | Path = ".") -> dict[Path, bytes]:
+    """Return the files below a folder and what they hold."""
+    return {path: path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()}
+
+
+def read_table(*args, **more) -> Table:
+    """Read a table into memory."""
+    return TableRequest(*args, **more).table()
 
 
 def write_blobs(path: Path, seed: int = 0) -> np.ndarray:

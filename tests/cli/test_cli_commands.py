@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -37,33 +36,6 @@ def test_predict_names_rows_as_the_fit_did(evomeans, run):
     assert named.err == ""
 
 
-@pytest.mark.parametrize("command", ["fit", "path", "certify"])
-def test_help_has_no_indentation_of_the_source(command):
-    """On a terminal that is wide enough, every option is one line."""
-    shown = subprocess.run(
-        [sys.executable, "-m", "evomeans", command, "--help"],
-        env={**os.environ, "COLUMNS": "400"},
-        capture_output=True,
-        encoding="utf-8",
-        check=True,
-    ).stdout
-    options = [line.strip("│* ") for line in shown.splitlines() if line.startswith("│")]
-    assert len(options) > 5
-    assert [text for text in options if not text.startswith(("-", *ARGUMENTS))] == []
-
-
-def test_predict_standardizes_as_the_fit_did(evomeans, blobs):
-    evomeans(*FIT, "--standardize", "-o", "out", "--no-report")
-    two = pl.read_csv("blobs.csv").head(2)
-    two.write_csv("two.csv")
-    result = evomeans("predict", "out", "two.csv", "--id", "name")
-    assert result.out.splitlines() == Path("out/labels.csv").read_text().splitlines()[:3]
-    Path("out/model.evomeans").rename("lone.evomeans")
-    result = evomeans("predict", "lone.evomeans", "two.csv")
-    assert result.code == 1
-    assert "fitted to standardized columns" in result.err
-
-
 def test_predict_with_a_model_saved_in_python(evomeans, blobs):
     """Without names: all columns but those left out."""
     HGMeans.fast(3, random_state=0).fit(blobs).save("python.evomeans")
@@ -74,32 +46,21 @@ def test_predict_with_a_model_saved_in_python(evomeans, blobs):
 
 @pytest.mark.parametrize("scaled", [[], ["--standardize"]])
 def test_options_do_not_change_the_order_of_the_model(evomeans, blobs, scaled):
+    """Columns are standardized as in the fit, which only the record knows."""
     evomeans(*FIT, *scaled, "-o", "out", "--no-report")
-    pl.read_csv("blobs.csv").select("b", "w", "name", "größe (m)").write_csv("turned.csv")
+    pl.read_csv("blobs.csv").select("b", "w", "name", "größe (m)").head(9).write_csv("turned.csv")
+    expected = Path("out/labels.csv").read_text().splitlines()[:10]
     for options in (
         [],
-        ["--exclude", "name,w"],
+        ["--exclude", "w"],
         ["--columns", "größe (m),b"],
         ["--columns", "b,größe (m)"],
     ):
         result = evomeans("predict", "out", "turned.csv", "--id", "name", *options)
-        assert result.code == 0
-        assert result.out == Path("out/labels.csv").read_text()
-
-
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        (["--columns", "b,w"], "names 'b' and 'w', and the model has 'größe (m)' and 'b'"),
-        (["--columns", "b"], "names 'b', and the model"),
-        (["--exclude", "b"], "--exclude names columns of the model: 'b'."),
-    ],
-)
-def test_other_columns_than_those_of_the_model(evomeans, run, options, text):
-    result = evomeans("predict", "out", "blobs.csv", *options)
-    assert result.code == 2
-    assert text in result.err
-    assert result.out == ""
+        assert result.out.splitlines() == expected
+    Path("out/model.evomeans").rename("lone.evomeans")
+    lone = evomeans("predict", "lone.evomeans", "turned.csv")
+    assert ("fitted to standardized columns" in lone.err) is (lone.code == 1) is bool(scaled)
 
 
 def test_arrays_are_taken_by_place(evomeans, run, blobs):
@@ -109,7 +70,6 @@ def test_arrays_are_taken_by_place(evomeans, run, blobs):
     assert found == pl.read_csv("out/labels.csv")["cluster"].to_list()
     np.save("wide.npy", np.column_stack([blobs[:, 0], np.zeros(60), blobs[:, 1]]))
     expected = [line.split(",")[1] for line in Path("out/labels.csv").read_text().split()]
-    assert "3 columns and the model 2" in evomeans("predict", "out", "wide.npy").err
     for option in (["--columns", "x0,x2"], ["--exclude", "x1"]):
         result = evomeans("predict", "out", "wide.npy", *option)
         assert [line.split(",")[1] for line in result.out.split()] == expected
@@ -126,25 +86,6 @@ def test_columns_that_are_called_standardized(evomeans, blobs):
         assert result.out == Path("out/labels.csv").read_text()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (["nothing", "blobs.csv"], "There is no model nothing"),
-        (["blobs.csv", "blobs.csv"], "not a valid model file"),
-        ([".", "blobs.csv"], "is not a run of evomeans"),
-        (["out", "none.csv"], "There is no file none.csv"),
-        (["out", "renamed.csv"], "The model names a column that renamed.csv does not have"),
-        (["out", "blobs.csv", "-o", "blobs.csv"], "replace it with --force"),
-    ],
-)
-def test_predict_refuses(evomeans, run, arguments, text):
-    Path("renamed.csv").write_text("größe,b\n1,2\n")
-    result = evomeans("predict", *arguments)
-    assert result.code == 1
-    assert text in result.err
-    assert result.out == ""
-
-
 def test_report_is_written_again(evomeans, run):
     page = Path("out/report.html").read_bytes()
     Path("out/report.html").write_text("spoilt")
@@ -155,35 +96,32 @@ def test_report_is_written_again(evomeans, run):
     assert Path("page.html").read_bytes() == page
 
 
-@pytest.mark.parametrize("existing", ["file", "link", "dangling link", "link in the run"])
-def test_report_replaces_only_its_own_page(evomeans, run, existing):
+@pytest.mark.parametrize(
+    ("target", "points_to"),
+    [
+        ("mine.txt", None),
+        ("page.html", "mine.txt"),
+        ("page.html", "gone"),
+        ("out/report.html", "mine.txt"),
+    ],
+)
+def test_report_replaces_only_its_own_page(evomeans, run, target, points_to):
     """Another file, or one behind a link, is touched only with --force."""
     page = Path("out/report.html").read_bytes()
-    mine, target = Path("mine.txt"), Path("page.html")
-    if existing != "dangling link":
-        mine.write_text("mine")
-    if existing == "file":
-        target = mine
-    elif existing == "link in the run":
-        target = Path("out/report.html")
-        target.unlink()
-        target.symlink_to(mine.absolute())
-    else:
-        target.symlink_to(mine)
-    command = (
-        ("report", "out") if existing == "link in the run" else ("report", "out", "-o", target)
-    )
+    Path("mine.txt").write_text("mine")
+    told = f"{target} exists; replace it with --force"
+    if points_to is not None:
+        Path(target).unlink(missing_ok=True)
+        Path(target).symlink_to(Path(points_to).absolute())
+        place = Path(points_to).resolve()
+        told = f"{target} is a symbolic link to {place}; --force writes to {place}."
+    command = ("report", "out", *([] if target.startswith("out") else ["-o", target]))
     result = evomeans(*command)
     assert result.code == 1
-    told = (
-        f"{target} exists; replace it with --force"
-        if existing == "file"
-        else f"{target} is a symbolic link to {mine.resolve()}; --force writes to {mine.resolve()}."
-    )
     assert told in result.err
-    assert mine.read_text() == "mine" if mine.exists() else existing == "dangling link"
+    assert Path("mine.txt").read_text() == "mine"
     assert evomeans(*command, "--force").code == 0
-    assert mine.read_bytes() == page
+    assert Path(points_to or target).read_bytes() == page
 
 
 @pytest.mark.parametrize(
@@ -216,7 +154,7 @@ def test_info(evomeans, monkeypatch):
     cache = record["cache"]
     assert 0 <= cache["ready"] <= cache["needed"]
     assert cache["needed"] > 50
-    assert cache["folder"] in cache["folders"]
+    assert Path(cache["folder"]).is_dir()
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     # OpenMP reads the variable when a process begins.
     command = [sys.executable, "-m", "evomeans", "info"]
@@ -266,15 +204,17 @@ def test_bash_completes(evomeans, words, completions):
     assert sorted(done.stdout.split()) == completions
 
 
-def test_help_and_version(evomeans):
-    """The exit codes are told."""
+def test_help_and_version(evomeans, monkeypatch):
+    """The exit codes are told; on a terminal that is wide enough, every option is one line."""
+    monkeypatch.setenv("COLUMNS", "400")
     assert evomeans("--version").out.strip() == package.__version__
-    result = evomeans("--help")
-    assert result.code == 0
-    assert "130" in result.out
-    for command in ("fit", "predict", "report", "info"):
-        assert command in result.out
-        assert evomeans(command, "--help").code == 0
+    assert "130" in evomeans("--help").out
+    for command in ("fit", "path", "predict", "report", "certify", "verify", "info", "warmup"):
+        assert f"│ {command} " in evomeans("--help").out
+        shown = evomeans(command, "--help").out.splitlines()
+        options = [line.strip("│* ") for line in shown if line.startswith("│")]
+        assert options
+        assert [text for text in options if not text.startswith(("-", *ARGUMENTS))] == []
 
 
 def test_warmup_compiles_what_is_missing_and_shows_progress(evomeans, monkeypatch):

@@ -1,4 +1,4 @@
-"""``evomeans fit``: what it finds, writes, tells and refuses."""
+"""``evomeans fit``: what it finds, writes, tells and keeps."""
 
 from __future__ import annotations
 
@@ -9,25 +9,15 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from blobs import FIT
+from blobs import FIT, contents, names
 
 import evomeans as package
 from evomeans import HGMeans
-from evomeans.storage.checkpoint import StateFile
 
 FILES = {
-    "labels.csv",
-    "centers.csv",
-    "history.csv",
-    "model.evomeans",
-    "run.json",
-    "report.json",
-    "report.html",
+    *("labels.csv", "centers.csv", "history.csv", "model.evomeans"),
+    *("run.json", "report.json", "report.html"),
 }
-
-
-def names(folder: str | Path = ".") -> set[str]:
-    return {path.name for path in Path(folder).iterdir()}
 
 
 def test_the_run_is_what_python_would_find(evomeans, blobs):
@@ -84,13 +74,6 @@ def test_quiet_and_json(evomeans, blobs):
     assert json.loads(evomeans(*FIT, "--json", "--quiet").out)["settings"] == record["settings"]
 
 
-def test_the_number_of_offspring_is_limited(evomeans, blobs):
-    for words in (["--max-offspring", 3], ["--max-offspring=3"]):
-        record = json.loads(evomeans(*FIT, "--json", *words).out)
-        assert (record["result"]["n_iter"], record["settings"]["max_offspring"]) == (3, 3)
-        assert record["result"]["stop_reason"] == "max_offspring"
-
-
 def test_a_drawn_seed_can_be_repeated(evomeans, blobs):
     command = [word for word in FIT if word not in ("--seed", 1)]
     first = json.loads(evomeans(*command, "--json", "-q").out)
@@ -124,11 +107,13 @@ def test_standardized_and_weighted(evomeans, blobs):
 
 
 def test_spaces_in_paths_and_new_parents(evomeans, blobs):
+    """Without a checkpoint, --resume begins anew."""
     Path("my data").mkdir()
     Path("blobs.csv").rename("my data/the blobs.csv")
-    command = ("fit", "my data/the blobs.csv", *FIT[2:], "--no-report")
+    command = ("fit", "my data/the blobs.csv", *FIT[2:], "--no-report", "--resume")
     result = evomeans(*command, "-o", "new folder/my run")
     assert result.code == 0
+    assert "there is no checkpoint new folder/my run.checkpoint; a new search" in result.err
     assert names("new folder") == {"my run"}
     record = json.loads(Path("new folder/my run/run.json").read_text(encoding="utf-8"))
     assert "'my data/the blobs.csv'" in record["command"]
@@ -167,88 +152,21 @@ def test_what_the_gpu_engine_lacks_is_said_before_anything_is_read(evomeans, mon
     assert "absent.csv" not in result.err
 
 
-# Refusals
+# Runs that exist, and failures while writing
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (["fit"], "evomeans: evomeans fit needs TABLE"),
-        (["fit", "blobs.csv"], "How many clusters? Add -k 8, or let `evomeans path blobs.csv"),
-        (["fit", "--fast", "a b.csv"], "let `evomeans path 'a b.csv' -k 2:20` suggest a number."),
-        (["fit", "--columns", "b", "blobs.csv"], "let `evomeans path blobs.csv -k 2:20` suggest"),
-        (["fit", "--columns", "b", "gone.csv"], "let `evomeans path TABLE -k 2:20` suggest"),
-        (["path", "blobs.csv"], "evomeans: How many clusters? Add a range: -k 2:20."),
-        (["fit", "blobs.csv", "-k"], "-k requires an argument"),
-        (["fit", "blobs.csv", "-k", "0"], "Must be >= 1"),
-        (["fit", "blobs.csv", "-k", "two"], "'two' is not a whole number"),
-        (["fit", "blobs.csv", "-k", "3", "--seed", "2.0"], "'2.0' is not a whole number"),
-        (["fit", "blobs.csv", "-k", "3", "--colums", "b"], "Did you mean --columns"),
-        (["fit", "--bogus", "-k", "3"], "unknown option --bogus"),
-        (["fit", "blobs.csv", "-k", "3", "--scheduler", "tcp://x"], "is for --engine dask"),
-        (["fit", "blobs.csv", "-k", "3", "--jobs", "0"], "--jobs. Must be positive, or -1"),
-        (["predict", "out", "blobs.csv", "--jobs", "0"], "--jobs. Must be positive, or -1"),
-        (["fit", "blobs.csv", "-k", "3", "--max-time", "soon"], "is not a duration"),
-        (["fit", "blobs.csv", "-k", "3", "--seed", "-1"], "Must be >= 0"),
-        (["fit", "blobs.csv", "-k", "3", "--min-population", "30"], "at least min_population=30"),
-        (["fit", "blobs.csv", "-k", "3", "--columns", "c"], "It has 'name', 'größe (m)', 'b'"),
-        (["fit", "blobs.csv", "-k", "3", "--columns", '"b'], "cannot be split into names"),
-        (["fit", "blobs.csv", "-k", "3", "--columns", "b", "--exclude", "w"], "together"),
-        (["fit", "blobs.csv", "-k", "3", "--separator", "::"], "a single character"),
-        (["fit", "blobs.csv", "-k", "3", "--format", "xml"], 'Invalid value "xml" for --format'),
-        (["fit", "blobs.csv", "-k", "3", "--resume"], "--resume needs"),
-        (["frobnicate"], "Unknown command"),
-    ],
-)
-def test_wrong_commands(evomeans, blobs, arguments, text):
-    """Exit code 2, a text, nothing written, nothing on standard output."""
-    result = evomeans(*arguments)
-    told = " ".join(result.err.split())
-    assert result.code == 2
-    assert told.startswith("evomeans: ")
-    assert text in told
-    assert result.out == ""
-    assert names() == {"blobs.csv"}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (["fit", "none.csv", "-k", "3"], "There is no file none.csv"),
-        (["fit", "blobs.csv", "-k", "3"], "'name': text in all rows"),
-        (["fit", "blobs.csv", "-k", "61", "--id", "name"], "60 rows, too few for 61 clusters"),
-        (["fit", "blobs.csv", "-k", "3", "--id", "name", "-o", "blobs.csv"], "is a file"),
-        (["fit", "blobs.csv", "-k", "3", "--id", "name", "-o", "blobs.csv/out"], "be created in"),
-        pytest.param(
-            ["fit", "blobs.csv", "-k", "3", "--id", "name", "-o", "/proc/x"],
-            "/proc/x cannot be written: no file can be created in /proc",
-            marks=pytest.mark.skipif(sys.platform != "linux", reason="no /proc"),
-        ),
-        (["fit", "huge.csv", "-k", "1"], "value of size 1e+301"),
-        (["fit", "blobs.csv", "-k", "2", "--id", "name", "--checkpoint", "no/c"], "no folder for"),
-        (["fit", "zero.csv", "-k", "1", "--weights", "w"], "must not be all zero"),
-    ],
-)
-def test_tables_and_folders_that_cannot_be_used(evomeans, blobs, arguments, text):
-    """Exit code 1, a text, nothing written."""
-    Path("huge.csv").write_text("a\n1e301\n1\n")
-    Path("zero.csv").write_text("a,w\n1,0\n2,0\n")
-    before = names()
-    result = evomeans(*arguments, "--max-offspring", 1)
-    assert result.code == 1
-    assert result.err.startswith("evomeans: ")
-    assert text in result.err
-    assert "Errno" not in result.err
-    assert names() == before
-
-
-def test_an_existing_run_is_kept(evomeans, run):
-    before = {name: Path("out", name).read_bytes() for name in names("out")}
-    result = evomeans(*FIT, "-o", "out")
-    assert result.code == 1
-    assert "has a run already" in result.err
-    assert "--force" in result.err
-    assert {name: Path("out", name).read_bytes() for name in names("out")} == before
+@pytest.mark.parametrize("reason", ["agreement", "interrupted"])
+def test_an_existing_run_is_kept(evomeans, run, reason):
+    """Also an interrupted one that cannot be continued, because its checkpoint is gone."""
+    path = Path("out/run.json")
+    path.write_text(path.read_text().replace('"agreement"', f'"{reason}"'))
+    before = contents("out")
+    for more in ([], ["--resume"]):
+        result = evomeans(*FIT, "-o", "out", *more)
+        assert result.code == 1
+        assert "has a run already" in result.err
+        assert "--force" in result.err
+    assert contents("out") == before
 
 
 def test_force_replaces_the_run_and_nothing_else(evomeans, run):
@@ -270,7 +188,7 @@ def test_a_failure_in_the_middle_leaves_no_half_run(evomeans, blobs, monkeypatch
     command = (*FIT, "-o", "out", "--no-report")
     if existing:
         evomeans("fit", "blobs.csv", "-k", 2, *command[4:])
-    before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    before = contents()
 
     def full(self, path):
         raise OSError(28, "No space left on device")
@@ -281,7 +199,7 @@ def test_a_failure_in_the_middle_leaves_no_half_run(evomeans, blobs, monkeypatch
     assert result.code == 1
     assert "out could not be written: No space left on device." in result.err
     assert "--resume" in result.err
-    after = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    after = contents()
     assert after.pop(Path("out.checkpoint"))
     assert after == before
 
@@ -290,29 +208,6 @@ def test_a_failure_in_the_middle_leaves_no_half_run(evomeans, blobs, monkeypatch
     assert "found out.checkpoint, " in again.err
     assert names("out") == FILES - {"report.html"}
     assert not Path("out.checkpoint").exists()
-
-
-@pytest.mark.parametrize("command", [FIT, ["path", "blobs.csv", "-k", "2:4", *FIT[4:-1]]])
-def test_a_full_disk_is_not_said_to_hold_what_it_does_not(evomeans, blobs, monkeypatch, command):
-    """The first state was written, the last was not: the message says which one is there."""
-    write = StateFile.write
-
-    def full(self, state):
-        if self._written >= 0:
-            raise OSError(28, "No space left on device")
-        write(self, state)
-
-    def full_folder(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(StateFile, "write", full)
-    monkeypatch.setattr("evomeans.cli.command.write_run", full_folder)
-    result = evomeans(*command, "-o", "out", "--no-report")
-    assert result.code == 1
-    assert "out.checkpoint could not be written" in result.err
-    assert "out.checkpoint holds an earlier state only, because the last one could" in result.err
-    assert "is kept in" not in result.err
-    assert "--resume" in result.err.splitlines()[-1]
 
 
 def test_a_bug_while_writing_does_not_lose_the_search(evomeans, blobs, monkeypatch, capsys):
@@ -326,7 +221,7 @@ def test_a_bug_while_writing_does_not_lose_the_search(evomeans, blobs, monkeypat
         with pytest.raises(RuntimeError, match="a bug"):
             evomeans(*FIT, "-o", "out", "-q", "--no-report")
     told = capsys.readouterr().err
-    assert "out could not be written: a bug. The search is kept in out.checkpoint" in told
+    assert "out could not be written: a bug. Continue from out.checkpoint with:" in told
     assert "--resume" in told.splitlines()[-1]
     assert names() == {"blobs.csv", "out.checkpoint"}
     assert evomeans(*FIT, "-o", "out", "--resume", "--no-report").code == 0
@@ -381,22 +276,6 @@ def test_a_checkpoint_is_continued_only_when_asked(evomeans, blobs):
     assert resumed["result"] == begun["result"]
     assert resumed["result"]["n_iter"] == 60
     assert resumed["settings"] == begun["settings"]
-
-
-def test_resume_without_a_checkpoint_begins_anew(evomeans, blobs):
-    result = evomeans(*FIT, "-o", "out", "--resume", "--no-report")
-    assert result.code == 0
-    assert "there is no checkpoint out.checkpoint; a new search begins" in result.err
-
-
-def test_an_interrupted_run_is_not_replaced_if_its_checkpoint_is_gone(evomeans, run):
-    path = Path("out/run.json")
-    path.write_text(path.read_text().replace('"agreement"', '"interrupted"'))
-    before = {name: Path("out", name).read_bytes() for name in names("out")}
-    result = evomeans(*FIT, "-o", "out", "--resume")
-    assert result.code == 1
-    assert "has a run already" in result.err
-    assert {name: Path("out", name).read_bytes() for name in names("out")} == before
 
 
 def test_a_checkpoint_of_another_table_is_refused(evomeans, blobs):

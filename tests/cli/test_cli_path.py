@@ -1,4 +1,4 @@
-"""``evomeans path``: what it finds, writes, tells and refuses."""
+"""``evomeans path``: what it finds, writes, and tells."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-import pytest
+from blobs import names
 
 import evomeans as package
 from evomeans import HGMeansPath
@@ -19,10 +19,6 @@ FILES = {
     *("run.json", "report.json", "report.html"),
 }
 PATH = ("path", "blobs.csv", "-k", "2:5", "--id", "name", "--exclude", "w", "--seed", 1)
-
-
-def names(folder: str | Path = ".") -> set[str]:
-    return {path.name for path in Path(folder).iterdir()}
 
 
 def test_the_run_is_what_python_would_find(evomeans, blobs):
@@ -101,27 +97,6 @@ def test_ranges_criteria_and_no_choice(evomeans, blobs):
     result = evomeans(*PATH, "--select", "none", "-o", "out", "--no-report", "--json")
     assert names("out") == FILES - {"model.evomeans", "report.html"}
     assert json.loads(result.out)["result"]["best_k"] is None
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["-k", "5:2"], 2, "is empty"),
-        (["-k", "two"], 2, "must be like 2:20"),
-        (["-k", "0:3"], 2, "at least 1"),
-        (["-k", "2:61"], 1, "60 rows, too few for 61 clusters"),
-        (["-k", "2:1000000000000"], 1, "60 rows, too few for 1,000,000,000,000 clusters"),
-        (["-k", "2:4", "--criteria", "elbows"], 2, "criterion 'elbows' is unknown"),
-        (["-k", "2:4", "--select", "best"], 2, "criterion 'best' is unknown"),
-        (["-k", "1:1"], 2, "is not defined for k=1"),
-        (["-k", "2:4", "--resume"], 2, "--resume needs"),
-    ],
-)
-def test_mistakes_are_one_clear_message(evomeans, blobs, arguments, code, message):
-    result = evomeans("path", "blobs.csv", "--exclude", "w,name", *arguments)
-    assert result.code == code
-    assert message in " ".join(result.err.replace("│", " ").split())
-    assert names() == {"blobs.csv"}
 
 
 def test_an_interrupted_path_is_kept_and_continues_to_the_same_bits(evomeans, blobs, monkeypatch):

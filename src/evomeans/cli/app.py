@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import App, CycloptsError, MissingArgumentError, Parameter
 
 from evomeans._version import __version__
-from evomeans.cli.failures import EXIT_CODES, ExitCode, UsageError, guarded, quote
 from evomeans.cli.options import (
-    FOLDER,
-    OUTPUT,
     SEARCH,
     TABLE,
-    TABLE_HELP,
-    Flag,
+    AnyTableName,
     Jobs,
     ModelOptions,
     PathOptions,
@@ -26,15 +20,22 @@ from evomeans.cli.options import (
     RunOptions,
     SampleOptions,
     SearchOptions,
-    Shell,
+    SearchTableName,
     TableName,
     TableOptions,
 )
-from evomeans.cli.terminal import ARGUMENTS, Terminal, note_messages
+from evomeans.cli.terminal import (
+    EXIT_CODES,
+    OUTPUT,
+    ExitCode,
+    Flag,
+    Terminal,
+    UsageError,
+    guarded,
+)
 
-READ, SAMPLES, KEEP, SHOW = TableOptions(), SampleOptions(), RunOptions(), Terminal()
-PROVE = ProofOptions()
-PLAIN = ModelOptions()
+READ, SAMPLES, MODEL = TableOptions(), SampleOptions(), ModelOptions()
+KEEP, PROVE, SHOW = RunOptions(), ProofOptions(), Terminal()
 
 app = App(
     name="evomeans",
@@ -54,43 +55,32 @@ def run(arguments: Sequence[str]) -> int:
         try:
             code = app(list(arguments), exit_on_error=False, print_error=False)
         except CycloptsError as error:
-            raise UsageError(_what_is_wrong(error, arguments)) from error
+            raise UsageError(_what_is_wrong(error, arguments[0])) from error
         return code or ExitCode.DONE
 
-    ARGUMENTS.set(tuple(arguments))
-    note_messages()
-    for stream in (sys.stdout, sys.stderr):
-        # File names may hold characters that the terminal cannot show.
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-    return guarded(action)
+    return guarded(action, arguments)
 
 
-def _what_is_wrong(error: CycloptsError, arguments: Sequence[str]) -> str:
+def _what_is_wrong(error: CycloptsError, command: str) -> str:
     """Return the words of cyclopts, or better ones for what was left out altogether."""
     left_out = isinstance(error, MissingArgumentError) and error.keyword is None
     if not left_out or error.argument is None:
         return str(error)
-    command, *rest = arguments
-    if error.argument.name != "-k":
-        name = error.argument.name
+    name = error.argument.name
+    if name != "-k":
         return f"evomeans {command} needs {name}; evomeans {command} --help says more."
     if command == "path":
         return "How many clusters? Add a range: -k 2:20."
-    words = [word for word in rest if not word.startswith("-")]
-    # Words may be values of options; a file among them is the table.
-    tables = [word for word in words if Path(word).exists()] or words
-    table = quote(tables[0]) if len(tables) == 1 else "TABLE"
-    return f"How many clusters? Add -k 8, or let `evomeans path {table} -k 2:20` suggest a number."
+    return "How many clusters? Add -k 8, or let `evomeans path TABLE -k 2:20` suggest a number."
 
 
 @app.command(sort_key=0)
 def fit(
-    table: Annotated[TableName, Parameter(help=f"{TABLE_HELP} With --engine dask also {FOLDER}.")],
+    table: SearchTableName,
     /,
     *,
     search: SearchOptions,
-    model: ModelOptions = PLAIN,
+    model: ModelOptions = MODEL,
     read: TableOptions = READ,
     samples: SampleOptions = SAMPLES,
     keep: RunOptions = KEEP,
@@ -104,7 +94,7 @@ def fit(
 
 @app.command(sort_key=1)
 def path(
-    table: Annotated[TableName, Parameter(help=f"{TABLE_HELP} With --engine dask also {FOLDER}.")],
+    table: SearchTableName,
     /,
     *,
     search: PathOptions,
@@ -114,15 +104,15 @@ def path(
     show: Terminal = SHOW,
 ) -> int:
     """Find the clusters of a table for a range of k, and suggest how many there are."""
-    from evomeans.cli.path import PathCommand
+    from evomeans.cli.fit import PathCommand
 
-    return PathCommand(table, search, read, samples, keep, show, PLAIN).run()
+    return PathCommand(table, search, read, samples, keep, show).run()
 
 
 @app.command(sort_key=2)
 def predict(
     model: Path,
-    table: Annotated[TableName, Parameter(help=f"{TABLE_HELP} Also {FOLDER}, read with Dask.")],
+    table: AnyTableName,
     /,
     *,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"], group=OUTPUT)] = None,
@@ -249,7 +239,7 @@ def warmup(*, jobs: Jobs = -1, show: Terminal = SHOW) -> int:
 
 
 @app.command(sort_key=7)
-def completion(shell: Shell, /) -> int:
+def completion(shell: Literal["bash", "zsh", "fish"], /) -> int:
     """Print the script with which a shell completes commands, options and files by Tab.
 
     bash, in ~/.bashrc: eval "$(evomeans completion bash)"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,9 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.cli.failures import CommandError, ExitCode, reason_of
-from evomeans.cli.options import ProofOptions, SampleOptions, TableOptions
-from evomeans.cli.predict import FittedModel
+from evomeans.cli.options import ProofOptions, TableOptions
+from evomeans.cli.predict import BARE_MATRIX, FittedModel
 from evomeans.cli.run_folder import (
     CERTIFICATE,
     MODEL,
@@ -30,12 +28,12 @@ from evomeans.cli.run_folder import (
     read_json,
     read_record,
     report_page,
-    update_run,
+    write_run,
 )
-from evomeans.cli.tables.table import Table, load_table
-from evomeans.cli.terminal import Terminal
+from evomeans.cli.tables.table import Table, TableRequest
+from evomeans.cli.terminal import CommandError, ExitCode, Terminal, reason_of
 from evomeans.estimators.searching import SearchingEstimator
-from evomeans.exact.certificate import Certificate
+from evomeans.exact.certificate import INTERRUPTED, Certificate
 from evomeans.exact.points import WeightedPoints, inertia_of_samples
 from evomeans.progress import ProofDisplay
 from evomeans.search.stopping import DeferredInterrupt
@@ -48,8 +46,6 @@ from evomeans.storage.certificate_file import (
     save_certificate,
 )
 from evomeans.wording import number_text
-
-INTERRUPTED = "certify was interrupted"
 
 
 @dataclass(frozen=True)
@@ -69,11 +65,10 @@ class CertifiableRun:
         """Read a run and the table of its fit, or say why nothing can be certified."""
         record = read_record(folder)
         result = record.get("result")
-        if isinstance(result, dict) and "best_k" in result and result["best_k"] is None:
+        if isinstance(result, dict) and result.get("best_k", 0) is None:
             raise CommandError(
                 f"{folder} is a path that has selected no number of clusters, so it has no model "
-                "to certify. Run evomeans path with --select, or evomeans fit with the number of "
-                "clusters of your choice."
+                "to certify. Run evomeans path with --select."
             )
         fitted = FittedModel.read(folder)
         model = fitted.model
@@ -83,7 +78,7 @@ class CertifiableRun:
             raise CommandError(str(error)) from error
         if bool(record.get("table", {}).get("weighted")) and weights is None:
             raise CommandError("The rows of the run were weighted; name the column with --weights.")
-        table, X = fitted.table(name, read, terminal, samples=SampleOptions(weights=weights))
+        table, X = fitted.table(name, read, terminal, weights=weights)
         # Runs whose rows stayed on disk keep no labels.
         labels = getattr(model, "labels_", None)
         if labels is not None and len(X) != len(labels):
@@ -92,6 +87,13 @@ class CertifiableRun:
                 "the fit."
             )
         return cls(folder, record, model, table, X)
+
+    def inertia(self) -> float:
+        """Compute the inertia of the clustering that the model gives the table."""
+        weights = self.table.weights
+        labels = self.model._labels_to_certify(self.X, weights)
+        points = WeightedPoints.of_samples(self.X, weights)
+        return inertia_of_samples(points, self.X, weights, labels).value
 
 
 def certify_run(
@@ -102,8 +104,7 @@ def certify_run(
     report = read_json(folder / REPORT_DATA, "") if (folder / REPORT_DATA).exists() else None
     check_writable(folder)
     display = ProofDisplay(terminal, proof.max_time)
-    with warnings.catch_warnings(record=True) as caught, display.shown():
-        warnings.simplefilter("always")
+    with terminal.noting_warnings(BARE_MATRIX), display.shown():
         try:
             certificate = run.model.certify(
                 run.X,
@@ -116,20 +117,18 @@ def certify_run(
             )
         except (ValueError, ImportError) as error:
             raise CommandError(str(error)) from error
-    interrupted = any(str(one.message).startswith(INTERRUPTED) for one in caught)
-    if interrupted:
-        terminal.warn(f"{INTERRUPTED}; the best bound so far is kept")
     # A first signal is ignored in here: the proof is over, and must not be lost.
     with DeferredInterrupt():
         try:
             files = _files(run, report, certificate)
-            update_run(folder, files)
+            write_run(folder, files, others_stay=True)
         except OSError as error:
             raise CommandError(f"{folder} could not be written: {reason_of(error)}.") from error
     text = f"{certificate}\n  written   {folder}: {', '.join(sorted(files))}"
     if certificate.improved:
         text += "\n  labels    the better clustering is in the certificate, not in the run"
     terminal.result({**certificate_to_meta(certificate), "gap": certificate.gap}, text)
+    interrupted = certificate.stop_reason == INTERRUPTED
     return ExitCode.INTERRUPTED if interrupted else ExitCode.DONE
 
 
@@ -151,12 +150,10 @@ def _files(run: CertifiableRun, report: Any, certificate: Certificate) -> dict[s
         files[REPORT_DATA] = as_json(report)
         if (folder / REPORT).exists() and can_report():
             files[REPORT] = report_page(report, folder / REPORT_DATA)
-    listed = record.get("files")
-    if isinstance(listed, list):
-        record["files"] = sorted({*listed, CERTIFICATE})
     record["certificate"] = certificate_to_meta(certificate)
-    result = record.get("result")
-    if isinstance(result, dict) and certainty is not None:
+    if isinstance(listed := record.get("files"), list):
+        record["files"] = sorted({*listed, CERTIFICATE})
+    if isinstance(result := record.get("result"), dict) and certainty is not None:
         # Of a path, the certainty is that of its k.
         stated, known = result.get("certainty"), result.get("k")
         if not (isinstance(stated, list) and isinstance(known, list)):
@@ -190,13 +187,15 @@ def verify_run(
         raise CommandError(str(error)) from error
     if folder is None:
         run = None
-        table = load_table(name, read, terminal, SampleOptions(weights=weights))
+        table = TableRequest(name, read, weights).load(terminal)
         X = np.asarray(table.X)
     else:
         run = CertifiableRun.read(folder, name, read, weights, terminal)
         table, X = run.table, run.X
     try:
         certificate.verify(X, table.weights)
+        with terminal.noting_warnings(BARE_MATRIX):
+            own = certificate.upper_bound if run is None else run.inertia()
     except ValueError as error:
         raise CommandError(f"{file} is not true of {table.name}: {error}") from error
     text = (
@@ -207,7 +206,11 @@ def verify_run(
         _check_statement(certificate, run.record.get("certificate"), run.folder / RECORD)
         kept = getattr(run.model, "certificate_", None)
         _check_statement(certificate, kept and certificate_to_meta(kept), run.folder / MODEL)
-        text += _own_clustering(certificate, run)
+    if own > certificate.upper_bound * (1 + SAME):
+        text += (
+            f"\n  labels    the run has the inertia {number_text(own, 10)}; the better clustering "
+            "is in the certificate"
+        )
     meta = certificate_to_meta(certificate)
     terminal.result({"verified": True, **meta, "gap": certificate.gap}, text)
     return ExitCode.DONE
@@ -223,28 +226,3 @@ def _check_statement(certificate: Certificate, stated: Any, path: Path) -> None:
         raise CommandError(
             f"{path} does not state what {CERTIFICATE} does. Run evomeans certify again."
         )
-
-
-def _own_clustering(certificate: Certificate, run: CertifiableRun) -> str:
-    """Say so if the run has another clustering than the certificate is about."""
-    model, table = run.model, run.table
-    if certificate.n_clusters != len(model.cluster_centers_):
-        raise CommandError(
-            f"{CERTIFICATE} is about {certificate.n_clusters} clusters, and the model has "
-            f"{len(model.cluster_centers_)}. Run evomeans certify again."
-        )
-    with warnings.catch_warnings():
-        # Columns were matched by name; what is passed on is the bare matrix.
-        warnings.filterwarnings("ignore", "X does not have valid feature names")
-        try:
-            labels = model._labels_to_certify(run.X, table.weights)
-        except ValueError as error:
-            raise CommandError(f"{table.name}: {error}") from error
-    points = WeightedPoints.of_samples(run.X, table.weights)
-    inertia = inertia_of_samples(points, run.X, table.weights, labels).value
-    if inertia <= certificate.upper_bound * (1 + SAME):
-        return ""
-    own = number_text(inertia, 10)
-    return (
-        f"\n  labels    the run has the inertia {own}; the better clustering is in the certificate"
-    )

@@ -76,16 +76,9 @@ THREAD_LIMITS = ("OMP_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
 
 def show_info(*, as_json: bool) -> int:
     """Print what one wants to know of an installation."""
-    record = gather_info()
-    print(json.dumps(record, indent=1) if as_json else described(record))
-    return 0
-
-
-def gather_info() -> dict[str, Any]:
-    """Return versions, engines, threads and the cache, as plain JSON."""
     from evomeans.estimators.parameters import check_thread_count
 
-    return {
+    record = {
         "evomeans": __version__,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
@@ -97,6 +90,8 @@ def gather_info() -> dict[str, Any]:
         "limits": {name: os.environ[name] for name in THREAD_LIMITS if name in os.environ},
         "cache": _cache(),
     }
+    print(json.dumps(record, indent=1) if as_json else _described(record))
+    return 0
 
 
 def package_versions(names: tuple[str, ...]) -> dict[str, str | None]:
@@ -132,12 +127,10 @@ def _cache() -> dict[str, Any]:
     needed = needed_calls()
     possible = folders_for(PACKAGE / "__init__.py")
     files = [file for folder in possible for file in folder.glob(f"*{SUFFIX}")]
-    # Those with kernels, and the one that gets new kernels.
-    written = next(filter(is_writable, possible), None)
-    folders = [one for one in possible if one == written or any(one == f.parent for f in files)]
+    # The one that gets new kernels, else one that has some.
+    written = next(filter(is_writable, possible), files[0].parent if files else None)
     return {
-        "folder": str(written or folders[0]) if folders else None,
-        "folders": list(map(str, folders)),
+        "folder": None if written is None else str(written),
         "needed": len(needed),
         "ready": len(needed) - len(missing_calls(needed)),
         "bytes": sum(file.stat().st_size for file in files),
@@ -145,24 +138,23 @@ def _cache() -> dict[str, Any]:
     }
 
 
-def described(record: dict[str, Any]) -> str:
+def _described(record: dict[str, Any]) -> str:
     """Write it for people."""
     lines = [
         f"evomeans {record['evomeans']}, Python {record['python']}, {record['system']}",
         f"  packages   {_listed(record['packages'])}",
     ]
     for extra, packages in record["extras"].items():
-        missing = [name for name, found in packages.items() if found is None]
-        hint = f"   (missing: {how_to_install(extra)})" if missing else ""
+        hint = "" if all(packages.values()) else f"   (missing: {how_to_install(extra)})"
         lines.append(f"  {extra:<10} {_listed(packages)}{hint}")
-    for engine, state in record["engines"].items():
-        lines.append(f"  engine     {engine}: {state}")
+    lines += [f"  engine     {engine}: {state}" for engine, state in record["engines"].items()]
     limits = ", ".join(f"{name}={value}" for name, value in record["limits"].items())
+    limits = f" ({limits})" if limits else ""
+    kernels, place = _kernels(record["cache"])
     lines += [
-        f"  threads    {record['threads']} by default, {record['cores']} at most"
-        + (f" ({limits})" if limits else ""),
-        f"  kernels    {_kernels_text(record['cache'])}",
-        f"  cache      {_cache_text(record['cache'])}",
+        f"  threads    {record['threads']} by default, {record['cores']} at most{limits}",
+        f"  kernels    {kernels}",
+        f"  cache      {place}",
     ]
     return "\n".join(lines)
 
@@ -171,23 +163,20 @@ def _listed(packages: dict[str, str | None]) -> str:
     return ", ".join(f"{name} {found or 'not installed'}" for name, found in packages.items())
 
 
-def _kernels_text(cache: dict[str, Any]) -> str:
-    if cache["switched_off"] or cache["folder"] is None:
-        return f"{cache['needed']}, compiled by every process that needs them"
-    if cache["ready"] == cache["needed"]:
-        return f"all {cache['needed']} are compiled"
-    missing = cache["needed"] - cache["ready"]
-    return (
-        f"{cache['ready']} of {cache['needed']} are compiled; evomeans warmup compiles the other "
-        f"{missing}, else the first fit that needs them does"
-    )
-
-
-def _cache_text(cache: dict[str, Any]) -> str:
+def _kernels(cache: dict[str, Any]) -> tuple[str, str]:
+    """Say how many kernels are compiled, and where they are."""
+    needed, ready = cache["needed"], cache["ready"]
+    place = f"{cache['bytes'] / 1e6:.1f} MB in {cache['folder']}"
     if cache["switched_off"]:
-        return "switched off by EVOMEANS_CACHE=0"
-    if cache["folder"] is None:
-        return "no folder can be written; set NUMBA_CACHE_DIR to one that can"
-    size = f"{cache['bytes'] / 1e6:.1f} MB"
-    within = f", in {len(cache['folders'])} folders" if len(cache["folders"]) > 1 else ""
-    return f"{size} in {cache['folder']}{within}"
+        place = "switched off by EVOMEANS_CACHE=0"
+    elif cache["folder"] is None:
+        place = "no folder can be written; set NUMBA_CACHE_DIR to one that can"
+    elif ready == needed:
+        return f"all {needed} are compiled", place
+    else:
+        wanted = f"evomeans warmup compiles the other {needed - ready}"
+        return (
+            f"{ready} of {needed} are compiled; {wanted}, else the first fit that needs them does",
+            place,
+        )
+    return f"{needed}, compiled by every process that needs them", place

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -12,23 +12,13 @@ from typing import Annotated, Any, Literal
 from cyclopts import Group, Parameter
 from cyclopts.validators import Number
 
-from evomeans.cli.failures import UsageError
+from evomeans.cli.terminal import OUTPUT, Flag, UsageError
 from evomeans.wording import listed, parse_duration, quoted
 
 TABLE = Group("Table", sort_key=1)
 MODEL = Group("Model", sort_key=2)
 SEARCH = Group("Search", sort_key=3)
 PROOF = Group("Proof", sort_key=3)
-OUTPUT = Group("Output", sort_key=4)
-
-TableFormat = Literal["csv", "tsv", "parquet", "arrow", "npy", "npz"]
-OutputFormat = Literal["csv", "parquet"]
-Engine = Literal["auto", "cpu", "reference", "gpu", "dask"]
-SearchStrategy = Literal["deep", "paper"]
-ProofMethod = Literal["auto", "direct", "separation", "relaxation", "plane", "parts"]
-Metric = Literal["euclidean", "cosine"]
-Shell = Literal["bash", "zsh", "fish"]
-MissingRule = Literal["drop", "mean", "median"]
 
 
 def _not_an_option(_: Any, value: str) -> None:
@@ -41,6 +31,11 @@ def _not_zero(_: Any, value: int) -> None:
         raise ValueError("Must be positive, or -1 for all cores.")
 
 
+def _read_by(read: Callable[[str], Any], metavar: str | None = None) -> Parameter:
+    """Return an option whose text a function reads."""
+    return Parameter(converter=lambda _, tokens: read(tokens[0].value), metavar=metavar, n_tokens=1)
+
+
 def _names(_: Any, tokens: Sequence[Any]) -> tuple[str, ...]:
     """Split "a,b"; a name with a comma is put in double quotes, as in a CSV."""
     texts = [token.value for token in tokens]
@@ -51,34 +46,23 @@ def _names(_: Any, tokens: Sequence[Any]) -> tuple[str, ...]:
         raise ValueError(f"{' '.join(texts)} cannot be split into names: {error}.") from error
 
 
-def _separator(_: Any, tokens: Sequence[Any]) -> str:
-    separator: str = tokens[0].value
-    separator = {"tab": "\t", "\\t": "\t", "space": " "}.get(separator, separator)
+def _separator(text: str) -> str:
+    separator = {"tab": "\t", "\\t": "\t", "space": " "}.get(text, text)
     if len(separator.encode()) != 1:
         raise ValueError(f"{quoted(separator)} must be a single character.")
     return separator
 
 
-def _integer(_: Any, tokens: Sequence[Any]) -> int:
+def _integer(text: str) -> int:
     """Refuse what cyclopts would round."""
     try:
-        return int(tokens[0].value)
+        return int(text)
     except ValueError:
-        raise ValueError(f"{quoted(tokens[0].value)} is not a whole number.") from None
+        raise ValueError(f"{quoted(text)} is not a whole number.") from None
 
 
-def _subsample(_: Any, tokens: Sequence[Any]) -> int | str:
-    text: str = tokens[0].value
-    if text in ("auto", "all"):
-        return text
-    if not text.isdecimal() or int(text) == 0:
-        raise ValueError(f"{quoted(text)} is neither a number of rows, nor auto, nor all.")
-    return int(text)
-
-
-def _range(_: Any, tokens: Sequence[Any]) -> Sequence[int]:
+def _range(text: str) -> Sequence[int]:
     """Read "2:20", "2,4,8" or "20"; ranges stay ranges, because a slip makes them very long."""
-    text: str = tokens[0].value
     try:
         first, colon, last = text.partition(":")
         if colon:
@@ -95,23 +79,19 @@ def _range(_: Any, tokens: Sequence[Any]) -> Sequence[int]:
     return ks
 
 
-def _sizes(_: Any, tokens: Sequence[Any]) -> int | str | tuple[int, ...]:
+def _sizes(text: str) -> int | str | tuple[int, ...]:
     """Read a size, one for each cluster, or the word for equal sizes."""
-    text = tokens[0].value
     if text == "balanced":
-        return str(text)
+        return text
     try:
         sizes = tuple(int(part) for part in text.split(","))
     except ValueError:
         raise ValueError(f"{quoted(text)} is not a whole number, nor 'balanced'.") from None
-    if min(sizes) < 0:
-        raise ValueError(f"{quoted(text)} must not be negative.")
     return sizes[0] if len(sizes) == 1 else sizes
 
 
-def _amount(_: Any, tokens: Sequence[Any]) -> int | float:
+def _amount(text: str) -> int | float:
     """Read a number of rows, or a share of them: 20, 0.05 or 5%."""
-    text = tokens[0].value
     try:
         if text.endswith("%"):
             return float(text[:-1]) / 100.0
@@ -124,30 +104,31 @@ TABLE_HELP = (
     "CSV, TSV, Parquet, Arrow or Feather, NPY, or NPZ (file.npz:name for one array of several); "
     "- is standard input."
 )
-FOLDER = "a folder of Parquet files"
 TableName = Annotated[
     str, Parameter(allow_leading_hyphen=True, validator=_not_an_option, help=TABLE_HELP)
+]
+SearchTableName = Annotated[
+    TableName, Parameter(help=f"{TABLE_HELP} With --engine dask also a folder of Parquet files.")
+]
+AnyTableName = Annotated[
+    TableName, Parameter(help=f"{TABLE_HELP} Also a folder of Parquet files, read with Dask.")
 ]
 Names = Annotated[
     tuple[str, ...],
     Parameter(converter=_names, n_tokens=1, negative="", metavar="NAMES", show_default=False),
 ]
-Subsample = Annotated[int | str, Parameter(converter=_subsample, metavar="ROWS|all|auto")]
-Duration = Annotated[
-    float, Parameter(converter=lambda _, tokens: parse_duration(tokens[0].value), metavar="TIME")
+Subsample = Annotated[
+    int | Literal["all", "auto"], Parameter(metavar="ROWS|all|auto", show_choices=False)
 ]
-Integer = Annotated[int, Parameter(converter=_integer)]
+Duration = Annotated[float, _read_by(parse_duration, "TIME")]
+Integer = Annotated[int, _read_by(_integer)]
 AtLeastOne = Annotated[Integer, Parameter(validator=Number(gte=1))]
 Seed = Annotated[Integer, Parameter(validator=Number(gte=0))]
 Jobs = Annotated[Integer, Parameter(validator=_not_zero)]
 Clusters = Annotated[AtLeastOne, Parameter(name=["-k", "--clusters"])]
 Range = Annotated[
-    Sequence[int],
-    Parameter(
-        name=["-k", "--clusters"], converter=_range, n_tokens=1, negative="", metavar="RANGE"
-    ),
+    Sequence[int], _read_by(_range, "RANGE"), Parameter(name=["-k", "--clusters"], negative="")
 ]
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 
 
 @Parameter(name="*", group=TABLE)
@@ -164,10 +145,10 @@ class TableOptions:
     id: str | None = None
     """The column that names the rows; it is written next to the labels."""
 
-    format: TableFormat | None = None
+    format: Literal["csv", "tsv", "parquet", "arrow", "npy", "npz"] | None = None
     """By default found out from the content and the name."""
 
-    separator: Annotated[str | None, Parameter(converter=_separator)] = None
+    separator: Annotated[str | None, _read_by(_separator)] = None
     """Between the fields of a CSV; by default the most frequent of , ; tab |"""
 
     header: Annotated[bool | None, Parameter(show_default=False)] = None
@@ -177,13 +158,13 @@ class TableOptions:
     """Numbers of a CSV are written 1,5."""
 
     def __post_init__(self) -> None:
-        if self.columns is not None and self.exclude:
+        names = self.columns
+        if names is not None and self.exclude:
             raise UsageError("--columns and --exclude cannot be given together.")
-        for option, names in (("--columns", self.columns or ()), ("--exclude", self.exclude)):
-            if len(set(names)) < len(names):
-                raise UsageError(f"{option} names a column twice: {listed(names, 12)}.")
-        if self.columns == ():
+        if names == ():
             raise UsageError("--columns names no column.")
+        if names and len(set(names)) < len(names):
+            raise UsageError(f"--columns names a column twice: {listed(names, 12)}.")
 
 
 @Parameter(name="*", group=TABLE)
@@ -197,7 +178,7 @@ class SampleOptions:
     standardize: Flag = False
     """Bring all columns to mean 0 and deviation 1; centres are written in the original units."""
 
-    missing: MissingRule | None = None
+    missing: Literal["drop", "mean", "median"] | None = None
     """Leave out rows with missing values, or fill in means or medians; by default: refuse them."""
 
 
@@ -215,17 +196,15 @@ class ProofOptions:
     gap: Annotated[float, Parameter(validator=Number(gte=1e-9, lt=1))] = 1e-6
     """Stop when no other clustering can be better by more than this share."""
 
-    method: ProofMethod = "auto"
+    method: Literal["auto", "direct", "separation", "relaxation", "plane", "parts"] = "auto"
     """How to prove it; docs/guide/proof.md explains the methods."""
 
     jobs: Jobs | None = None
     """Cases or parts of the proof to work on at a time, -1 for as many as there are cores."""
 
 
-Sizes = Annotated[Any, Parameter(converter=_sizes, n_tokens=1, metavar="SIZE", show_default=False)]
-Amount = Annotated[
-    Any, Parameter(converter=_amount, n_tokens=1, metavar="AMOUNT", show_default=False)
-]
+Sizes = Annotated[Any, _read_by(_sizes, "SIZE")]
+Amount = Annotated[Any, _read_by(_amount, "AMOUNT")]
 
 
 @Parameter(name="*", group=MODEL)
@@ -251,7 +230,7 @@ class ModelOptions:
     outliers: Amount = None
     """Leave out the rows that are farthest from their centres: 20, 0.05 or 5%."""
 
-    metric: Metric = "euclidean"
+    metric: Literal["euclidean", "cosine"] = "euclidean"
     """cosine compares rows by their directions (spherical k-means)."""
 
 
@@ -262,7 +241,7 @@ class SharedSearchOptions:
     clusters: Any
     """One number, or a range of them; here, so that help shows it first."""
 
-    strategy: SearchStrategy = "deep"
+    strategy: Literal["deep", "paper"] = "deep"
     """deep finds a lower inertia, more reliably; paper is HG-means as published."""
 
     seed: Seed | None = None
@@ -274,11 +253,15 @@ class SharedSearchOptions:
     max_time: Duration | None = None
     """Stop after this long, with the best so far: 90s, 5m, 1h30m."""
 
-    engine: Engine = "auto"
+    engine: Literal["auto", "cpu", "reference", "gpu", "dask"] = "auto"
     """What runs K-means; gpu needs an NVIDIA GPU, dask is for tables larger than memory."""
 
     scheduler: str | None = None
     """With --engine dask: the address of the cluster, tcp://host:8786; else this machine."""
+
+    def __post_init__(self) -> None:
+        if self.scheduler is not None and self.engine != "dask":
+            raise UsageError("--scheduler is for --engine dask.")
 
 
 @Parameter(name="*", group=SEARCH)
@@ -343,7 +326,7 @@ class RunOptions:
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None
     """The folder for labels, centers, history, the model and the report."""
 
-    format_out: OutputFormat = "csv"
+    format_out: Literal["csv", "parquet"] = "csv"
     """Of labels, centers and history."""
 
     force: Flag = False

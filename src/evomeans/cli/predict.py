@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import TableOptions
 from evomeans.cli.run_folder import MODEL, RECORD, check_new_file, read_record
 from evomeans.cli.tables.numbers import DROP, RULES, MissingValues, Standardization
-from evomeans.cli.tables.table import Table, labels_frame, load_table, table_bytes
-from evomeans.cli.terminal import Terminal
+from evomeans.cli.tables.table import Table, TableRequest, labels_frame, table_bytes
+from evomeans.cli.terminal import CommandError, Terminal, UsageError
 from evomeans.estimators.persistence import ModelFileError
 from evomeans.estimators.persistence import load as load_model
 from evomeans.estimators.searching import SearchingEstimator
@@ -23,6 +21,8 @@ from evomeans.files import write_atomically
 from evomeans.wording import counted, listed, quoted
 
 STANDARDIZED = " (standardized)"
+BARE_MATRIX = "X does not have valid feature names"
+"""A warning of scikit-learn. Columns are matched by name here, and what is passed on has none."""
 
 
 def predict_table(
@@ -40,13 +40,11 @@ def predict_table(
     terminal = Terminal()
     fitted = FittedModel.read(path)
     in_dask = Path(name).is_dir()
-    table, X = fitted.table(name, read, terminal, in_dask=in_dask, usual_id=fitted.id)
+    table, X = fitted.table(name, read, terminal, in_dask=in_dask)
     if table.id_name is None and table.named and fitted.id is not None:
         lost = quoted(fitted.id)
         terminal.note(f"note: {table.name} has no column {lost}; rows are numbered instead")
-    with warnings.catch_warnings():
-        # Columns were matched by name above; what is passed on is the bare matrix.
-        warnings.filterwarnings("ignore", "X does not have valid feature names")
+    with terminal.noting_warnings(BARE_MATRIX):
         try:
             labels = np.asarray(fitted.model.set_params(n_jobs=jobs).predict(X))
         except ValueError as error:
@@ -75,8 +73,9 @@ class FittedModel:
     def read(cls, path: Path) -> FittedModel:
         """Read the model of a run, or a model file, next to which the record of its run may lie."""
         folder, file = (path, path / MODEL) if path.is_dir() else (path.parent, path)
-        if path.is_dir():
-            read_record(folder)
+        # A file of another name need not belong to the run that it lies next to.
+        has_record = path.is_dir() or (file.name == MODEL and (folder / RECORD).exists())
+        record = read_record(folder) if has_record else None
         if not file.exists():
             raise CommandError(f"There is no model {file}.")
         try:
@@ -86,29 +85,25 @@ class FittedModel:
         # Every engine gives the same labels; that of the fit need not be there, a GPU for instance.
         if "engine" in model.get_params():
             model.set_params(engine="auto")
-        names = [str(name) for name in getattr(model, "feature_names_in_", [])]
-        # Columns of a table may be called so too; the record knows.
-        may_be_scaled = bool(names) and all(name.endswith(STANDARDIZED) for name in names)
-        has_record = (folder / RECORD).exists()
-        if may_be_scaled and not has_record:
+        if record is not None:
+            return cls._recorded(model, record, folder / RECORD)
+        names = getattr(model, "feature_names_in_", ("",))
+        if all(str(name).endswith(STANDARDIZED) for name in names):
             raise CommandError(
-                f"{file} was fitted to standardized columns. How is written in {RECORD}, which is "
-                "not next to it; name the folder of the run."
+                f"{file} was fitted to standardized columns. How is written in {RECORD}; name the "
+                "folder of the run."
             )
-        # A file of another name need not belong to the run that it lies next to.
-        if not has_record or not (may_be_scaled or file.name == MODEL):
-            return cls(model)
-        return cls._recorded(model, folder, is_scaled=may_be_scaled)
+        return cls(model)
 
     @classmethod
-    def _recorded(cls, model: SearchingEstimator, folder: Path, *, is_scaled: bool) -> FittedModel:
+    def _recorded(
+        cls, model: SearchingEstimator, record: dict[str, Any], place: Path
+    ) -> FittedModel:
         """Take from the record what was done to the samples of a model."""
-        record, place, d = read_record(folder), folder / RECORD, model.n_features_in_
-        scaling, missing, fits = None, None, True
+        scaling, missing, d, fits = None, None, model.n_features_in_, True
         try:
             what = "columns were standardized"
-            if is_scaled and record.get("standardization", ...) is not None:
-                kept = record["standardization"]
+            if (kept := record["standardization"]) is not None:
                 both = (tuple(map(float, kept[one])) for one in ("mean", "scale"))
                 scaling = Standardization(*both)
                 fits = len(scaling.mean) == len(scaling.scale) == d and min(scaling.scale) > 0
@@ -129,25 +124,23 @@ class FittedModel:
         read: TableOptions,
         terminal: Terminal,
         *,
+        weights: str | None = None,
         in_dask: bool = False,
-        **more: Any,
     ) -> tuple[Table, Any]:
-        """Read the columns of the model, by their names if it has any, and its samples of them.
-
-        ``more`` goes to :func:`load_table`.
-        """
+        """Read the columns of the model, by their names if it has any, and its samples of them."""
         model = self.model
         suffix = "" if self.standardization is None else STANDARDIZED
-        given = getattr(model, "feature_names_in_", ())
-        names = tuple(str(name).removesuffix(suffix) for name in given)
+        given = map(str, getattr(model, "feature_names_in_", ()))
+        names = tuple(name.removesuffix(suffix) for name in given)
         if lost := [name for name in read.exclude if name in names]:
             raise UsageError(f"--exclude names columns of the model: {listed(map(quoted, lost))}.")
         if set(read.columns or ()) == set(names):
             # In the order of the model, whatever that of the command.
             read = replace(read, columns=names or None)
         # Dask fills missing values block by block, below.
-        known: Any = {"expected": names or None, "missing": None if in_dask else self.missing}
-        table = load_table(name, read, terminal, in_dask=in_dask, **known, **more)
+        missing = None if in_dask else self.missing
+        request = TableRequest(name, read, weights, names or None, missing, usual_id=self.id)
+        table = request.load(terminal, in_dask=in_dask)
         if names and table.named and table.columns != names:
             raise UsageError(
                 f"--columns names {listed(map(quoted, table.columns), 12)}, and the model has "

@@ -6,14 +6,13 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-from evomeans.cli.failures import CommandError
+from evomeans.cli.terminal import CommandError
 from evomeans.files import replace, write_atomically
 from evomeans.wording import how_to_install
 
@@ -102,34 +101,13 @@ def check_writable(folder: Path) -> None:
         ) from error
 
 
-def write_run(folder: Path, files: Mapping[str, Content]) -> None:
+def write_run(folder: Path, files: Mapping[str, Content], *, others_stay: bool = False) -> None:
     """Write all files of a run, or none of them.
 
     They are written into a folder of their own, which then becomes the run. If the folder exists,
     the files are moved into it one by one, the record last: a folder with a record is complete.
-    Of what was there, only files of a run are replaced or removed.
+    Of what was there, only files of a run are replaced, and removed unless the others stay.
     """
-    with _staged(folder, files) as stage:
-        if not folder.exists():
-            replace(stage, folder)
-            return
-        for name in [RECORD, *sorted(RUN_FILES - files.keys())]:
-            (folder / name).unlink(missing_ok=True)
-        _move(stage, folder, files)
-
-
-def update_run(folder: Path, files: Mapping[str, Content]) -> None:
-    """Replace or add some files of a run, or none of them; the others stay.
-
-    Nothing is replaced before all files are on the disk. The record comes last.
-    """
-    with _staged(folder, files) as stage:
-        _move(stage, folder, files)
-
-
-@contextmanager
-def _staged(folder: Path, files: Mapping[str, Content]) -> Iterator[Path]:
-    """Write files into a new folder on the same file system; it does not outlive the context."""
     parent = folder if folder.is_dir() else folder.absolute().parent
     parent.mkdir(parents=True, exist_ok=True)
     stage = parent / f".evomeans-{secrets.token_hex(6)}.tmp"
@@ -140,14 +118,16 @@ def _staged(folder: Path, files: Mapping[str, Content]) -> Iterator[Path]:
                 write_atomically(stage / name, content)
             else:
                 content(stage / name)
-        yield stage
+        if not folder.exists():
+            replace(stage, folder)
+            return
+        if not others_stay:
+            for name in [RECORD, *sorted(RUN_FILES - files.keys())]:
+                (folder / name).unlink(missing_ok=True)
+        for name in sorted(files, key=lambda name: name == RECORD):
+            replace(stage / name, folder / name)
     finally:
         shutil.rmtree(stage, ignore_errors=True)
-
-
-def _move(stage: Path, folder: Path, files: Mapping[str, Content]) -> None:
-    for name in sorted(files, key=lambda name: name == RECORD):
-        replace(stage / name, folder / name)
 
 
 NO_ROWS = "No report is written with --engine dask, because a report needs the rows in memory."
@@ -175,12 +155,9 @@ def write_report(folder: Path, output: Path | None, *, force: bool) -> int:
     target = output or folder / REPORT
     if output is not None or target.is_symlink():
         check_new_file(target, force)
-    files = read_record(folder).get("files")
-    # A run is written without this file only if its rows stayed on disk.
-    had_rows = not isinstance(files, list) or REPORT_DATA in files
-    reason = "Run the fit again." if had_rows else NO_ROWS
+    read_record(folder)
     path = folder / REPORT_DATA
-    data = read_json(path, f"{folder} has no {REPORT_DATA}. {reason}")
+    data = read_json(path, f"{folder} has no {REPORT_DATA}. {NO_ROWS} Else, run the fit again.")
     write_atomically(target, report_page(data, path))
     print(target)
     return 0

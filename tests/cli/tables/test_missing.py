@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from blobs import read_table
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from hypothesis.extra.numpy import arrays
-from reading import read_table
 
-from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import TableOptions
 from evomeans.cli.tables.numbers import MISSING, Standardization, weighted_mean, weighted_median
 from evomeans.cli.tables.table import labels_frame, read_pairs
+from evomeans.cli.terminal import CommandError
 
 TEXT = "name,a,b\nr1,1,10\nr2,#N/A,20\nr3,3,nan\nr4,8,40\n"
 BARE = TableOptions(exclude=("name",))
@@ -115,11 +115,6 @@ def test_weights_count_like_copies(values, data):
     assert weighted_mean(values, weights.astype(float)) == pytest.approx(np.mean(copies))
 
 
-def test_other_rules_are_refused(file):
-    with pytest.raises(UsageError, match="missing must be drop, mean or median, got 'zero'"):
-        read_table(str(file), BARE, missing="zero")
-
-
 @given(
     arrays(np.float64, (7, 3), elements=st.floats(-1e6, 1e6)),
     arrays(np.float64, 7, elements=st.integers(1, 4).map(float)),
@@ -152,5 +147,3 @@ def test_precision_is_kept():
 def test_what_cannot_be_standardized():
     with pytest.raises(CommandError, match="too large to standardize in 'big'"):
         Standardization.of(np.array([[1e308, 1], [-1e308, 2]]), None, ["big", "b"])
-    with pytest.raises(CommandError, match="weights are all zero"):
-        Standardization.of(np.ones((2, 1)), np.zeros(2), "a")

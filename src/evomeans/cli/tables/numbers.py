@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evomeans.cli.failures import CommandError, UsageError, quote
 from evomeans.cli.tables.readers import Contents
+from evomeans.cli.terminal import CommandError, quote
 from evomeans.typing import FloatArray
 from evomeans.wording import SHOWN, counted, listed, quoted
 
@@ -42,6 +42,21 @@ class Defect:
     is_missing: bool = False
     """Whether it is that values are missing."""
 
+    @classmethod
+    def of(cls, what: str, bad: pl.Series, values: pl.Series | None = None) -> Defect:
+        """Describe the rows that are bad, with the first value that shows it."""
+        shown: Iterable[object] = () if values is None else values.filter(bad).drop_nulls()
+        sample = next((quoted(value) for value in shown if str(value).strip()), "")
+        return cls(what, tuple(bad.arg_true().head(ROWS).to_list()), sample)
+
+    def described(self, contents: Contents) -> str:
+        """Say what is wrong, and where."""
+        if not self.rows:
+            return self.what
+        first = "first in" if len(self.rows) == ROWS else "in"
+        sample = f": {self.sample}" if self.sample else ""
+        return f"{self.what}, {first} {contents.where(self.rows)}{sample}"
+
 
 def numbers_of(column: pl.Series, *, keep_missing: bool = False) -> NDArray[Any] | Defect:
     """Return a column as float32 if it is that, else as float64; or what is wrong with it.
@@ -63,7 +78,7 @@ def numbers_of(column: pl.Series, *, keep_missing: bool = False) -> NDArray[Any]
         text = column.is_null() & ~is_missing
         if text.any():
             where = "all rows" if text.all() else counted(int(text.sum()), "row")
-            return _defect(f"text in {where}", text, written)
+            return Defect.of(f"text in {where}", text, written)
     elif not (dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)):
         kind = "lists or structures" if dtype.is_nested() else "values that are not numbers"
         kind = "dates or times" if dtype.is_temporal() else kind
@@ -72,36 +87,24 @@ def numbers_of(column: pl.Series, *, keep_missing: bool = False) -> NDArray[Any]
     if column.dtype.is_float():
         absent |= column.is_nan().fill_null(value=False)
     if absent.any() and not keep_missing:
-        return _missing(absent, written)
+        if absent.all():
+            return Defect("missing in all rows")
+        found = Defect.of(counted(int(absent.sum()), "missing value"), absent, written)
+        return replace(found, is_missing=True)
     if dtype.is_integer():
         lost = column.cast(pl.Float64).cast(dtype, strict=False).ne_missing(column)
         if lost.any():
             what = f"{counted(int(lost.sum()), 'integer')} with more digits than can be kept"
-            return _defect(what, lost, column)
+            return Defect.of(what, lost, column)
     numbers = column.cast(pl.Float32 if dtype == pl.Float32 else pl.Float64)
     infinite = numbers.is_infinite().fill_null(value=False)
     if infinite.any():
-        return _defect(counted(int(infinite.sum()), "infinite value"), infinite)
+        return Defect.of(counted(int(infinite.sum()), "infinite value"), infinite)
     return numbers.to_numpy()
-
-
-def _missing(bad: pl.Series, written: pl.Series | None = None) -> Defect:
-    if bad.all():
-        return Defect("missing in all rows")
-    found = _defect(counted(int(bad.sum()), "missing value"), bad, written)
-    return replace(found, is_missing=True)
-
-
-def _defect(what: str, bad: pl.Series, values: pl.Series | None = None) -> Defect:
-    shown: Iterable[object] = () if values is None else values.filter(bad).drop_nulls()
-    sample = next((quoted(value) for value in shown if str(value).strip()), "")
-    return Defect(what, tuple(bad.arg_true().head(ROWS).to_list()), sample)
 
 
 DECIMAL_COMMA = re.compile(r"'\s*[-+]?\d*,\d+\s*'")
 """The sample of a column of numbers with decimal commas, in quotes."""
-NUMBERS_APART = re.compile(r"'\s*[-+.\d][-+.\deE]*(?P<apart>[ :/^~])[-+.\d][^']*'")
-"""One that is several numbers, with something between them that is not taken for a separator."""
 DOMINANT = 0.9
 """The share of the variance from which on a single column is pointed out."""
 
@@ -111,13 +114,13 @@ def unusable(defects: Mapping[str, Defect], contents: Contents, *, is_for_model:
     noun = "a column" if len(defects) == 1 else f"{len(defects):,} columns"
     lines = [f"{contents.source.name} has {noun} that k-means cannot use:"]
     for name, defect in list(defects.items())[: 2 * SHOWN]:
-        lines.append(f"  {quoted(name)}: {described(defect, contents)}")
+        lines.append(f"  {quoted(name)}: {defect.described(contents)}")
     if len(defects) > 2 * SHOWN:
         lines.append(f"  and {len(defects) - 2 * SHOWN:,} more")
-    names = list(defects)
-    excluded = ",".join(names) if len(names) <= 2 * SHOWN else "…"
-    samples = [defect.sample for defect in defects.values()]
-    lines += _hints(samples, is_single=len(contents.columns) == 1)
+    if any(DECIMAL_COMMA.fullmatch(defect.sample) for defect in defects.values()):
+        lines.append("If 1,5 is a number in this CSV, add --decimal-comma.")
+    if contents.separator is not None and len(contents.columns) == 1:
+        lines.append("If it has several columns, say what separates them: --separator space.")
     if is_for_model:
         lines.append(
             "Fix these rows. A model that was fitted with --missing drop, mean or median also "
@@ -129,38 +132,13 @@ def unusable(defects: Mapping[str, Defect], contents: Contents, *, is_for_model:
             "Leave out rows with missing values (--missing drop), or fill them (--missing mean or "
             "median)."
         )
-    lines.append(
-        f"Leave out what is not a measurement (--exclude {quote(excluded)}), or fix these rows."
-    )
+    excluded = quote(",".join(defects)) if len(defects) <= 2 * SHOWN else "…"
+    lines.append(f"Leave out what is not a measurement (--exclude {excluded}), or fix these rows.")
     if texts := [name for name, defect in defects.items() if defect.what == "text in all rows"]:
         lines.append(
             f"If a column names the rows, --id {quote(texts[0])} keeps it next to the labels."
         )
     return "\n".join(lines)
-
-
-def _hints(samples: Sequence[str], *, is_single: bool) -> list[str]:
-    """Recognise numbers that are written in another way; a single column may be several."""
-    hints = []
-    if any(DECIMAL_COMMA.fullmatch(sample) for sample in samples):
-        hints.append("If 1,5 is a number in this CSV, add --decimal-comma.")
-    if is_single and (found := NUMBERS_APART.fullmatch(samples[0])):
-        apart = found["apart"]
-        name = "space" if apart == " " else quote(apart)
-        hints.append(f"If the fields are separated by {apart!r}, add --separator {name}.")
-    return hints
-
-
-def described(defect: Defect, contents: Contents) -> str:
-    """Say what is wrong with a column, and where."""
-    if not defect.rows:
-        return defect.what
-    lines = contents.lines
-    numbers = [row + 1 for row in defect.rows] if lines is None else lines(defect.rows)
-    unit = ("row" if lines is None else "line") + ("s" if len(numbers) > 1 else "")
-    first = "first in" if len(defect.rows) == ROWS else "in"
-    sample = f": {defect.sample}" if defect.sample else ""
-    return f"{defect.what}, {first} {unit} {listed(f'{n:,}' for n in numbers)}{sample}"
 
 
 def suspicions(X: NDArray[Any], columns: Sequence[str]) -> tuple[str, ...]:
@@ -216,8 +194,6 @@ class MissingValues:
         cls, how: str, X: NDArray[Any], weights: FloatArray | None, names: Sequence[str]
     ) -> MissingValues:
         """Learn from samples, each counting by its weight, what to fill columns with."""
-        if how not in RULES:
-            raise UsageError(f"missing must be drop, mean or median, got {quoted(how)}.")
         is_known = ~np.isnan(X)
         if empty := [quoted(names[int(j)]) for j in np.flatnonzero(~is_known.any(axis=0))]:
             raise CommandError(
@@ -228,22 +204,13 @@ class MissingValues:
         middle = weighted_mean if how == MEAN else weighted_median
         counts = np.ones(len(X)) if weights is None else weights
         known = zip(X.T, is_known.T, strict=True)
-        parts = (middle(x[there].astype(np.float64), counts[there]) for x, there in known)
-        return cls(how, tuple(parts))
+        return cls(how, tuple(middle(x[at].astype(np.float64), counts[at]) for x, at in known))
 
-    def found_in(self, X: NDArray[Any], names: Sequence[str]) -> MissingValues:
+    def found_in(self, is_missing: NDArray[np.bool_], names: Sequence[str]) -> MissingValues:
         """Return the same rule with the counts of a table."""
-        is_missing = np.isnan(X)
         counts = zip(names, is_missing.sum(axis=0).tolist(), strict=True)
         columns = {name: count for name, count in counts if count}
         return replace(self, n_rows=int(is_missing.any(axis=1).sum()), columns=columns)
-
-    def apply(self, X: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Return samples without missing values, and which of the rows they are."""
-        if self.how == DROP:
-            kept = ~np.isnan(X).any(axis=1)
-            return X[kept], kept
-        return self.filled(X), np.ones(len(X), dtype=bool)
 
     def filled(self, X: NDArray[Any]) -> NDArray[Any]:
         """Return samples with a value in every cell."""
@@ -272,14 +239,10 @@ def weighted_median(values: FloatArray, weights: FloatArray) -> float:
     """Return the median, where a weight of 2 counts like two equal values."""
     weights = weights if weights.any() else np.ones_like(values)
     order = np.argsort(values, kind="stable")
-    order = order[weights[order] > 0]
     below = np.cumsum(weights[order])
     # Different only where exactly half of the weights is below.
-    sides = (
-        np.searchsorted(below, below[-1] / 2, "left"),
-        np.searchsorted(below, below[-1] / 2, "right"),
-    )
-    low, high = values[order[np.minimum(sides, len(order) - 1)]].tolist()
+    places = [np.searchsorted(below, below[-1] / 2, side) for side in ("left", "right")]
+    low, high = values[order[places]].tolist()
     return float(low + (high - low) / 2)
 
 
@@ -305,8 +268,6 @@ class Standardization:
         cls, X: NDArray[Any], weights: FloatArray | None, names: Sequence[str]
     ) -> Standardization:
         """Learn it from samples, each counting by its weight."""
-        if weights is not None and not weights.any():
-            raise CommandError("The weights are all zero: no row would count.")
         scaler = _scaler(X, weights)
         if (is_bad := ~np.isfinite(scaler.mean_ + scaler.var_)).any():
             bad = listed(quoted(names[int(j)]) for j in np.flatnonzero(is_bad))

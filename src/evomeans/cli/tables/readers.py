@@ -10,7 +10,7 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,11 +19,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import TableOptions
+from evomeans.cli.terminal import CommandError, UsageError
 from evomeans.wording import counted, listed, quoted
 
-STANDARD_INPUT = "-"
 HEAD = 4096
 GZIP = b"\x1f\x8b"
 
@@ -59,21 +58,15 @@ class Source:
 
     name: str
     format: str
-    path: Path | None
-    """None if it came from standard input or was compressed."""
-    data: bytes = field(default=b"", repr=False)
-    """Its content, if there is no path."""
+    content: Path | bytes
+    """The file, or its bytes if it came from standard input or was compressed."""
     member: str | None = None
     """The array wanted of an NPZ file."""
 
-    @property
-    def input(self) -> Path | BinaryIO:
-        """What polars reads."""
-        return self.path or io.BytesIO(self.data)
-
     def open(self) -> BinaryIO:
         """Return the content as a new stream."""
-        return io.BytesIO(self.data) if self.path is None else self.path.open("rb")
+        content = self.content
+        return io.BytesIO(content) if isinstance(content, bytes) else content.open("rb")
 
 
 @dataclass(frozen=True)
@@ -86,8 +79,6 @@ class Contents:
     """Whether the file has the names, or they were made up (x0, x1, …)."""
     scan: Callable[[bool], pl.LazyFrame]
     """Offer all columns; those of a text file as they are written, if the argument is true."""
-    lines: Callable[[Sequence[int]], list[int]] | None = None
-    """From row indices to the lines of a text file."""
     matrix: NDArray[Any] | None = None
     """All columns together, if the file holds them so."""
     separator: str | None = None
@@ -95,14 +86,21 @@ class Contents:
     n_blank: int = 0
     """Lines at the end of it that hold nothing."""
 
+    def where(self, rows: Sequence[int]) -> str:
+        """Name rows: "row 1", or of a text file "lines 2 and 3"."""
+        unit, numbers = "row", [row + 1 for row in rows]
+        if self.separator is not None:
+            wanted = {row + self.named for row in rows}
+            records = islice(_records(self.source, self.separator), max(wanted) + 1)
+            unit, numbers = "line", [at for place, (at, _) in enumerate(records) if place in wanted]
+        return f"{unit}{'s' * (len(numbers) > 1)} {listed(f'{number:,}' for number in numbers)}"
+
     def load(self, columns: Sequence[str], *, as_text: bool = False) -> pl.DataFrame:
         """Read columns by their places.
 
         polars takes some names for patterns, and gives columns without a name, or with a padded
         one, names of its own.
         """
-        if not columns:
-            return pl.DataFrame()
         place = {name: index for index, name in enumerate(self.columns)}
         try:
             frame = self.scan(as_text).select(pl.nth([place[name] for name in columns])).collect()
@@ -129,33 +127,33 @@ def unreadable(name: str, file_format: str, error: Exception, advice: str = "") 
 
 def open_source(name: str, file_format: str | None = None) -> Source:
     """Find a table, and detect its format from the content, then from the suffix."""
-    path: Path | None = None
     member, suffix = None, ""
-    if name == STANDARD_INPUT:
-        name, data = "standard input", sys.stdin.buffer.read()
+    content: Path | bytes
+    if name == "-":
+        name, content = "standard input", sys.stdin.buffer.read()
+        head = content
     else:
         path = Path(name)
         file, colon, array = name.rpartition(":")
         if colon and file.lower().endswith(".npz") and not path.exists():
             path, member = Path(file), array
         suffix = Path(path.name.lower().removesuffix(".gz")).suffix
-        data, is_whole = _read(path, name)
-        path = None if is_whole else path
-    if data.startswith(GZIP):
+        content, head = _read(path, name)
+    if head.startswith(GZIP):
         try:
-            data = gzip.decompress(data)
+            content = head = gzip.decompress(head)
         except (OSError, EOFError, zlib.error) as error:
             raise CommandError(f"{name} cannot be decompressed: {error}.") from error
-    if not data:
+    if not head:
         raise CommandError(f"{name} is empty.")
-    found = file_format or _sniffed(name, suffix, data[:HEAD])
+    found = file_format or _sniffed(name, suffix, head[:HEAD])
     if member is not None and found != "npz":
         raise UsageError(f"{name} asks for one array of an NPZ file, but it is {found}.")
-    return Source(name, found, path, b"" if path else data, member)
+    return Source(name, found, content, member)
 
 
-def _read(path: Path, name: str) -> tuple[bytes, bool]:
-    """Return how a file begins, or all of it if polars cannot read it from its path."""
+def _read(path: Path, name: str) -> tuple[Path | bytes, bytes]:
+    """Return what polars reads, and how it begins: all of it if polars cannot read the path."""
     try:
         with path.open("rb") as file:
             head = file.read(HEAD)
@@ -163,20 +161,19 @@ def _read(path: Path, name: str) -> tuple[bytes, bool]:
             # not text (surrogates in Python).
             is_text = not any("\ud800" <= character <= "\udfff" for character in name)
             if path.is_file() and is_text and not head.startswith(GZIP):
-                return head, False
-            return head + file.read(), True
+                return path, head
+            content = head + file.read()
+            return content, content
     except FileNotFoundError:
         raise CommandError(f"There is no file {name}.") from None
-    except (IsADirectoryError, PermissionError) as error:
+    except OSError as error:
         # Windows says that it has no permission to read a folder.
         if not path.is_dir():
-            raise CommandError(f"{name} cannot be read: {error.strerror}.") from error
+            raise CommandError(f"{name} cannot be read: {error.strerror or error}.") from error
         raise CommandError(
             f"{name} is a folder; a table is a single file. Only predict, and fit with --engine "
             "dask, read a folder of Parquet files."
         ) from None
-    except OSError as error:
-        raise CommandError(f"{name} cannot be read: {error.strerror or error}.") from error
 
 
 def _sniffed(name: str, suffix: str, head: bytes) -> str:
@@ -187,17 +184,9 @@ def _sniffed(name: str, suffix: str, head: bytes) -> str:
     if found is not None:
         return found
     named = next((kind for kind, endings in SUFFIXES.items() if suffix in endings), "csv")
-    if named not in ("csv", "tsv"):
-        raise CommandError(
-            f"{name} does not look like {named}, as its name says: it begins with "
-            f"{head[:8]!r}. If it is another format, name it with --format."
-        )
     if suffix in (".json", ".jsonl", ".ndjson"):
-        raise CommandError(
-            f"{name} is JSON; save it as CSV or Parquet first, for example with pandas: "
-            "pandas.read_json(...).to_parquet(...)."
-        )
-    if b"\0" in head:
+        raise CommandError(f"{name} is JSON; save it as CSV or Parquet first.")
+    if b"\0" in head and named in ("csv", "tsv"):
         raise CommandError(
             f"{name} is binary or UTF-16 text, in no format that can be read: it begins with "
             f"{head[:8]!r}. Save it as CSV in UTF-8, or as Parquet."
@@ -218,7 +207,7 @@ def read_delimited(source: Source, options: TableOptions) -> Contents:
 
     def scan(as_text: bool) -> pl.LazyFrame:
         lazy = pl.scan_csv(
-            source.input,
+            source.content,
             separator=separator,
             has_header=header,
             decimal_comma=options.decimal_comma,
@@ -229,13 +218,8 @@ def read_delimited(source: Source, options: TableOptions) -> Contents:
             raise pl.exceptions.ComputeError("the first line cannot be split into names")
         return lazy
 
-    def lines(rows: Sequence[int]) -> list[int]:
-        wanted = {row + header for row in rows}
-        records = islice(_records(source, separator), max(wanted) + 1)
-        return [line for index, (line, _) in enumerate(records) if index in wanted]
-
-    blank = _blank_lines_at_end(source, separator)
-    return Contents(source, names, header, scan, lines, separator=separator, n_blank=blank)
+    n_blank = _blank_lines_at_end(source, separator)
+    return Contents(source, names, header, scan, separator=separator, n_blank=n_blank)
 
 
 def _records(source: Source, separator: str) -> Iterator[tuple[int, list[str]]]:
@@ -265,12 +249,6 @@ def _separator(source: Source) -> str:
 
 
 def _first_record(source: Source, separator: str) -> list[str]:
-    with source.open() as file:
-        head = file.read(TAIL)
-    if b"\r" in head and b"\n" not in head:
-        raise CommandError(
-            f"{source.name} has line ends of old Macs (CR alone); convert them to LF."
-        )
     _, first = next(_records(source, separator), (1, []))
     if not any(field.strip() for field in first):
         raise CommandError(
@@ -347,11 +325,11 @@ def refuse_dialect(name: str, options: TableOptions) -> None:
 def _read_columns(source: Source) -> Contents:
     """Offer the columns of a Parquet file, or of an Arrow file or stream."""
     if source.format == "parquet":
-        lazy = pl.scan_parquet(source.input, glob=False)
+        lazy = pl.scan_parquet(source.content, glob=False)
     else:
         with source.open() as file:
             read = pl.read_ipc if file.read(6) == b"ARROW1" else pl.read_ipc_stream
-        lazy = read(source.input).lazy()
+        lazy = read(source.content).lazy()
     names = tuple(lazy.collect_schema().names())
     return Contents(source, names, True, lambda _: lazy)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -14,14 +14,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evomeans.cli.failures import CommandError, UsageError, quote
-from evomeans.cli.options import SampleOptions, TableOptions
+from evomeans.cli.options import TableOptions
 from evomeans.cli.tables.numbers import (
+    DROP,
     ROWS,
     Defect,
     MissingValues,
     Standardization,
-    described,
     numbers_of,
     scale_note,
     suspicions,
@@ -36,7 +35,7 @@ from evomeans.cli.tables.readers import (
     unnamed,
     unreadable,
 )
-from evomeans.cli.terminal import Terminal
+from evomeans.cli.terminal import CommandError, Terminal, UsageError, quote
 from evomeans.engines import is_dask
 from evomeans.engines.frame import LARGEST_VALUE
 from evomeans.estimators.validation import check_sample_weight
@@ -44,7 +43,7 @@ from evomeans.search import History
 from evomeans.search.history import COLUMNS
 from evomeans.wording import counted, listed, quoted
 
-EVERYTHING, PLAIN = TableOptions(), SampleOptions()
+EVERYTHING = TableOptions()
 
 
 @dataclass(frozen=True)
@@ -92,10 +91,29 @@ class TableRequest:
     usual_id: str | None = None
     """What names the rows if the options name no other column and the table has it."""
 
+    def load(
+        self, terminal: Terminal, *, standardize: bool = False, in_dask: bool = False
+    ) -> Table:
+        """Read it as the options say, and show its notes; Dask only opens it if ``in_dask``."""
+        if in_dask:
+            if standardize or self.missing is not None:
+                option = "--standardize" if standardize else "--missing"
+                raise UsageError(
+                    f"{option} needs the table in memory; do that to the file first, or take "
+                    "--engine cpu."
+                )
+            return self.lazy_table()
+        table = self.table()
+        for text in table.notes:
+            terminal.note(f"note: {table.name}: {text}")
+        if not standardize:
+            return table
+        by = Standardization.of(table.X, table.weights, table.columns)
+        return replace(table, X=by.apply(table.X), standardization=by)
+
     def id(self, columns: Collection[str]) -> str | None:
         """Return the column that names the rows."""
-        usual = self.usual_id if self.usual_id in columns else None
-        return self.options.id or usual
+        return self.options.id or (self.usual_id if self.usual_id in columns else None)
 
     def used(self, columns: tuple[str, ...], named: bool = True) -> tuple[str, ...]:
         """Return the columns to cluster by."""
@@ -162,23 +180,33 @@ class TableRequest:
             raise CommandError(unusable(defects, contents, is_for_model=self.expected is not None))
         return np.column_stack(list(found.values()))  # type: ignore[arg-type]
 
-    def npy(self) -> Table:
-        """Open a matrix for Dask; its rows stay on the disk."""
+    def lazy_table(self) -> Table:
+        """Open an NPY file, a Parquet file or a folder of them for Dask; rows stay on the disk."""
+        from evomeans.engines.dask.blocks import import_dask_array
+
+        import_dask_array()
+        refuse_dialect(self.name, self.options)
+        # Workers must find the file under its name too.
+        if not Path(self.name).exists():
+            raise CommandError(f"There is no file {self.name}.")
+        is_matrix = Path(self.name).suffix.lower() == ".npy"
+        try:
+            return self._lazy_matrix() if is_matrix else self._lazy_frame()
+        except (ValueError, OSError, ImportError) as error:
+            raise unreadable(self.name, "npy" if is_matrix else "parquet", error) from error
+
+    def _lazy_matrix(self) -> Table:
         from evomeans.engines.dask.blocks import as_dask_array
 
-        name, options = self.name, self.options
-        try:
-            mapped = np.load(name, mmap_mode="r")
-        except (ValueError, OSError) as error:
-            raise unreadable(name, "npy", error) from error
+        name, mapped = self.name, np.load(self.name, mmap_mode="r")
         if mapped.ndim != 2 or mapped.dtype.kind not in "fiub":
             raise CommandError(
                 f"{name} holds an array of shape {mapped.shape} and type {mapped.dtype}; a matrix "
                 "of numbers is needed."
             )
-        if options.id is not None:
+        if (row_names := self.options.id) is not None:
             raise CommandError(
-                f"{name} has no names: --id {quote(options.id)} cannot name its rows."
+                f"{name} has no names: --id {quote(row_names)} cannot name its rows."
             )
         columns = unnamed(mapped.shape[1])
         used, X = self.used(columns, False), as_dask_array(mapped)
@@ -187,24 +215,20 @@ class TableRequest:
             X = X[:, [columns.index(column) for column in used]]
         return Table(name, "npy", X, used, named=False, weights=counts)
 
-    def parquet(self) -> Table:
-        """Open a Parquet file, or a folder of them, for Dask; its rows stay on the disk."""
+    def _lazy_frame(self) -> Table:
         import dask.dataframe as dd
 
         from evomeans.engines.dask import blocks
 
-        name = self.name
-        try:
-            frame: Any = dd.read_parquet(name)
-        except (ValueError, OSError, ImportError) as error:
-            inside = (file.suffix.lower() in SUFFIXES["parquet"] for file in Path(name).rglob("*"))
-            if Path(name).is_dir() and not any(inside):
-                raise CommandError(f"{name} contains no Parquet files.") from error
-            raise unreadable(name, "parquet", error) from error
+        name, folder = self.name, Path(self.name)
+        found = (file.suffix.lower() in SUFFIXES["parquet"] for file in folder.rglob("*"))
+        if folder.is_dir() and not any(found):
+            raise CommandError(f"{name} contains no Parquet files.")
+        frame: Any = dd.read_parquet(name)
         columns = tuple(map(str, frame.columns))
         used, row_names = self.used(columns), self.id(columns)
         kinds = frame[list(used)].dtypes
-        if text := [column for column in used if kinds[column].kind not in "fiub"]:
+        if text := [column for column in used if blocks.numeric_type(kinds[column]) is None]:
             raise CommandError(
                 f"{name} has columns that k-means cannot use: {listed(map(quoted, text))} hold no "
                 f"numbers. Leave them out: --exclude {quote(','.join(text))}."
@@ -223,23 +247,27 @@ class TableRequest:
 
 def _without_missing(table: Table, missing: str | MissingValues) -> Table:
     """Leave out the rows that have missing values, or fill them."""
+    X, weights, is_missing = table.X, table.weights, np.isnan(table.X)
     if isinstance(missing, str):
-        missing = MissingValues.of(missing, table.X, table.weights, table.columns)
-    missing = missing.found_in(table.X, table.columns)
-    X, kept = missing.apply(table.X)
-    if not len(X):
+        missing = MissingValues.of(missing, X, weights, table.columns)
+    missing = missing.found_in(is_missing, table.columns)
+    notes = (*table.notes, *filter(None, [missing.described()]))
+    table = replace(table, missing=missing, notes=notes)
+    if missing.how != DROP:
+        return replace(table, X=missing.filled(X))
+    kept = ~is_missing.any(axis=1)
+    if kept.all():
+        return table
+    if not kept.any():
         raise CommandError(
             f"{table.name} has missing values in every row, so --missing drop leaves none. "
             "Leave out columns with --exclude, or fill them with --missing mean."
         )
-    notes = (*table.notes, *filter(None, [missing.described()]))
-    table = replace(table, X=X, missing=missing, notes=notes)
-    if kept.all():
-        return table
     return replace(
         table,
+        X=X[kept],
         ids=None if table.ids is None else pl.Series(table.ids).filter(pl.Series(kept)),
-        weights=None if table.weights is None else table.weights[kept],
+        weights=None if weights is None else weights[kept],
         rows=np.flatnonzero(kept),
     )
 
@@ -248,16 +276,12 @@ def _unknown_column(option: str, missing: Sequence[str], columns: Sequence[str],
     """Say that an option names columns that are not there, and which may be meant."""
     folded = {name.casefold(): name for name in columns}
     found = (get_close_matches(wanted.casefold(), folded, n=1) for wanted in missing)
-    near = dict.fromkeys(folded[name] for names in found for name in names)
-    hint = (
-        f"Did you mean {' or '.join(map(quoted, near))}?"
-        if near
-        else f"It has {listed(map(quoted, columns), 12)}."
-    )
-    noun = "a column" if len(missing) == 1 else "columns"
-    return (
-        f"{option} names {noun} that {table} does not have: {listed(map(quoted, missing))}. {hint}"
-    )
+    near = dict.fromkeys(quoted(folded[name]) for names in found for name in names)
+    hint = f"It has {listed(map(quoted, columns), 12)}."
+    if near:
+        hint = f"Did you mean {' or '.join(near)}?"
+    noun, lost = "a column" if len(missing) == 1 else "columns", listed(map(quoted, missing))
+    return f"{option} names {noun} that {table} does not have: {lost}. {hint}"
 
 
 def _weights(frame: pl.DataFrame, name: str, contents: Contents) -> NDArray[np.float64]:
@@ -265,10 +289,15 @@ def _weights(frame: pl.DataFrame, name: str, contents: Contents) -> NDArray[np.f
     if not isinstance(weights, Defect) and weights.min() < 0:
         bad = np.flatnonzero(weights < 0)
         weights = Defect("negative weights", tuple(bad[:ROWS].tolist()), quoted(weights[bad[0]]))
+    table = contents.source.name
     if isinstance(weights, Defect):
-        where, table = described(weights, contents), contents.source.name
+        where = weights.described(contents)
         raise CommandError(f"{table} has weights that cannot be used, {quoted(name)}: {where}.")
-    return weights.astype(np.float64, copy=False)
+    try:
+        checked: NDArray[np.float64] = check_sample_weight(weights, len(weights))
+    except ValueError as error:
+        raise CommandError(f"{table}: {error}") from error
+    return checked
 
 
 def _ids(name: str, contents: Contents) -> pl.Series:
@@ -288,74 +317,30 @@ def is_dask_table(name: str) -> bool:
     return path.is_dir() or path.suffix.lower() in (*SUFFIXES["parquet"], ".npy")
 
 
-def load_table(
-    name: str,
-    options: TableOptions,
-    terminal: Terminal,
-    samples: SampleOptions = PLAIN,
-    *,
-    missing: MissingValues | None = None,
-    in_dask: bool = False,
-    **more: Any,
-) -> Table:
-    """Read a table as the options say, and show its notes; Dask only opens it if ``in_dask``.
+def check_table(table: Table, clusters: int, terminal: Terminal) -> Table:
+    """Refuse what a fit would refuse, while the table is clearly the reason.
 
-    ``missing`` is what another table taught; ``more`` are further fields of :class:`TableRequest`.
+    The table is returned with a note if the scale of a column decides the clusters.
     """
-    treated = missing or samples.missing
-    request = TableRequest(name, options, samples.weights, missing=treated, **more)
-    if in_dask:
-        # What needs all rows at once is refused. Workers must find the file under its name too.
-        refused = "{} needs the table in memory; {}, or take --engine cpu."
-        if samples.standardize:
-            raise UsageError(refused.format("--standardize", "write it with standardized columns"))
-        if treated is not None:
-            raise UsageError(refused.format("--missing", "fill or drop missing values first"))
-        from evomeans.engines.dask.blocks import import_dask_array
-
-        import_dask_array()
-        refuse_dialect(name, options)
-        if not Path(name).exists():
-            raise CommandError(f"There is no file {name}.")
-        return request.npy() if Path(name).suffix.lower() == ".npy" else request.parquet()
-    table = request.table()
-    for text in table.notes:
-        terminal.note(f"note: {table.name}: {text}")
-    if not samples.standardize:
-        return table
-    by = Standardization.of(table.X, table.weights, table.columns)
-    return replace(table, X=by.apply(table.X), standardization=by)
-
-
-def check_table(table: Table, clusters: int, terminal: Terminal) -> None:
-    """Refuse what a fit would refuse, while the table is clearly the reason; note what is odd."""
     if len(table.X) < clusters:
         raise CommandError(
             f"{table.name} has {counted(len(table.X), 'row')}, too few for "
             f"{counted(clusters, 'cluster')}."
         )
     if is_dask(table.X):
-        return
+        return table
     largest = float(np.abs(table.X).max())
     if largest > LARGEST_VALUE:
         raise CommandError(
             f"{table.name} has a value of size {largest:.3g}; sums overflow beyond "
             f"{LARGEST_VALUE:.0e}. Divide by a constant first."
         )
-    try:
-        check_sample_weight(table.weights, len(table.X))
-    except ValueError as error:
-        raise CommandError(f"{table.name}: {error}") from error
-    for text in scale_notes(table):
-        terminal.note(f"note: {table.name}: {text}")
-
-
-def scale_notes(table: Table) -> list[str]:
-    """Point out a column whose scale decides the clusters, unless columns are standardized."""
-    if table.standardization is not None or is_dask(table.X):
-        return []
-    note = scale_note(table.X, table.weights, table.columns)
-    return [] if note is None else [note]
+    is_scaled = table.standardization is not None
+    note = None if is_scaled else scale_note(table.X, table.weights, table.columns)
+    if note is None:
+        return table
+    terminal.note(f"note: {table.name}: {note}")
+    return replace(table, notes=(*table.notes, note))
 
 
 def labels_frame(
@@ -412,7 +397,7 @@ def free_name(name: str, taken: Collection[str]) -> str:
     return name
 
 
-SEPARATORS = ",;\t "
+PAIR_SEPARATORS = ",;\t "
 
 
 def read_pairs(path: Path, table: Table) -> NDArray[np.float64]:
@@ -430,29 +415,25 @@ def read_pairs(path: Path, table: Table) -> NDArray[np.float64]:
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines:
         raise CommandError(f"{path} has no pairs.")
-    place = _finder(table)
-    rows = list(csv.reader(lines, delimiter=max(SEPARATORS, key=lines[0].count)))
+    separator = max(PAIR_SEPARATORS, key=lines[0].count)
+    rows = [list(map(str.strip, row)) for row in csv.reader(lines, delimiter=separator)]
+    places = _places_of_rows(table)
     # A first line that names no rows is a header, unless it is a pair with a mistake in it.
-    names = [name.strip() for name in rows[0][:2]]
-    is_header = not any(place(name) is not None or name.lstrip("-").isdigit() for name in names)
+    is_header = not any(name in places or name.lstrip("-").isdigit() for name in rows[0][:2])
+    begin = 1 if is_header and len(rows) > 1 else 0
     found = []
-    for number, row in enumerate(rows, 1):
-        if number == 1 and is_header and len(rows) > 1:
-            continue
-        where, fields = f"{path}, pair {number}", [field.strip() for field in row]
-        if len(fields) not in (2, 3):
-            count = len(fields)
-            raise CommandError(f"{where}: {count} fields; a pair has two, and a penalty if any.")
-        places = [place(name) for name in fields[:2]]
-        if None in places:
+    for number, row in enumerate(rows[begin:], begin + 1):
+        where = f"{path}, pair {number}"
+        if len(row) not in (2, 3):
+            raise CommandError(f"{where}: {len(row)} fields; a pair has two, and a penalty if any.")
+        if lost := [name for name in row[:2] if name not in places]:
             known = "the table" + ("" if table.rows is None else " without rows that lack values")
-            name = quoted(fields[places.index(None)])
-            raise CommandError(f"{where}: there is no row {name} in {known}.")
+            raise CommandError(f"{where}: there is no row {quoted(lost[0])} in {known}.")
         try:
-            found.append([*places, float(fields[2]) if len(fields) == 3 else np.nan])
+            penalty = float(row[2]) if len(row) == 3 else np.nan
         except ValueError:
-            penalty = quoted(fields[2])
-            raise CommandError(f"{where}: the penalty {penalty} is not a number.") from None
+            raise CommandError(f"{where}: the penalty {quoted(row[2])} is not a number.") from None
+        found.append([places[row[0]], places[row[1]], penalty])
     pairs = np.array(found, dtype=np.float64)
     is_missing = np.isnan(pairs[:, 2])
     if is_missing.any() and not is_missing.all():
@@ -460,13 +441,11 @@ def read_pairs(path: Path, table: Table) -> NDArray[np.float64]:
     return pairs[:, :2] if is_missing.any() else pairs
 
 
-def _finder(table: Table) -> Callable[[str], int | None]:
-    """Return a function from the name of a row to its number, counted from 0."""
+def _places_of_rows(table: Table) -> dict[str, int]:
+    """Return the rows of a table, counted from 0, by their names."""
     if table.ids is None:
         rows = np.arange(len(table.X)) if table.rows is None else table.rows
-        places_of_rows = {str(row): place for place, row in enumerate((rows + 1).tolist())}
-        # 007 is row 7.
-        return lambda name: places_of_rows.get(name.lstrip("0"))
+        return {str(row): place for place, row in enumerate((rows + 1).tolist())}
     names = list(map(str, table.ids))
     places = {name: row for row, name in enumerate(names)}
     if len(places) < len(names):
@@ -474,4 +453,4 @@ def _finder(table: Table) -> Callable[[str], int | None]:
         raise CommandError(
             f"{table.name} has the id {quoted(twice)} twice; pairs need ids that name one row each."
         )
-    return places.get
+    return places
