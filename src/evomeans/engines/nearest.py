@@ -12,10 +12,8 @@ Samples of one block need NumPy only, unless there are ties. For more, small ker
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from threading import Lock
 from typing import Any, NamedTuple, TypeVar
 
@@ -25,6 +23,7 @@ from scipy.sparse import csr_array
 from threadpoolctl import ThreadpoolController
 
 from evomeans.engines.frame import OVERFLOW, Frame, is_sparse, reaching
+from evomeans.engines.workers import threads_for
 from evomeans.typing import FloatArray, Indices
 
 # Scores of a block of samples, few enough for the cache, and samples of a block. The interpreter
@@ -422,17 +421,6 @@ def for_blocks(
             return work(0)
     with one_blas_thread:
         return [one for part in threads_for(n_threads).map(work, range(n_threads)) for one in part]
-
-
-@cache
-def threads_for(n_threads: int) -> ThreadPoolExecutor:
-    """Return threads that stay: to start sixteen of them takes longer than many an answer."""
-    return ThreadPoolExecutor(n_threads, "evomeans answers")
-
-
-if hasattr(os, "register_at_fork"):
-    # The threads of a process do not exist in its children.
-    os.register_at_fork(after_in_child=threads_for.cache_clear)
 
 
 class OneBlasThread:

@@ -309,14 +309,17 @@ class Engine(ABC):
     def assign(self, centers: FloatArray) -> tuple[Any, float]:
         """Label of the closest centre of every sample (lowest index on ties), and the inertia."""
 
+    def labels(self, centers: FloatArray) -> Any:
+        """Labels alone, which some engines have sooner."""
+        return self.assign(centers)[0]
+
     @abstractmethod
     def distances(self, centers: FloatArray) -> Any:
         """Euclidean distances of every sample to every centre, shape (n, k), in data units."""
 
     def cluster_sizes(self, centers: FloatArray) -> NDArray[np.int64]:
         """How many samples are closest to each centre."""
-        labels, _ = self.assign(centers)
-        sizes: NDArray[np.int64] = np.bincount(labels, minlength=len(centers))
+        sizes: NDArray[np.int64] = np.bincount(self.labels(centers), minlength=len(centers))
         return sizes
 
     def weigh(self, centers: FloatArray) -> tuple[FloatArray, float]:

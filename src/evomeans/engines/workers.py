@@ -5,10 +5,12 @@ Nothing here gains time unless what the threads do releases the interpreter.
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any, Generic, TypeVar, cast
@@ -211,6 +213,20 @@ def work(engine: Engine, queue: Queue) -> None:
 VALUES_AT_ONCE = 2**17
 
 
+@cache
+def threads_for(n_jobs: int) -> ThreadPoolExecutor:
+    """Return threads that stay, because to start sixteen of them may take longer than their work.
+
+    Nothing that they do may wait for others of them.
+    """
+    return ThreadPoolExecutor(n_jobs, "evomeans")
+
+
+if hasattr(os, "register_at_fork"):
+    # The threads of a process do not exist in its children.
+    os.register_at_fork(after_in_child=threads_for.cache_clear)
+
+
 def side_by_side(do: Callable[[Item], Result], items: Iterable[Item], n_jobs: int) -> list[Result]:
     """Let threads do something for every item, and return the results in the same order."""
     if n_jobs == 1:
@@ -233,6 +249,7 @@ def extremes(values: NDArray[Any], n_jobs: int = 1) -> tuple[NDArray[Any], NDArr
         with np.errstate(invalid="ignore"):
             ends[:, nth] = part.min(axis=0), part.max(axis=0)
 
-    side_by_side(look, range(len(begins)), n_jobs)
+    run = map if n_jobs == 1 else threads_for(n_jobs).map
+    list(run(look, range(len(begins))))
     with np.errstate(invalid="ignore"):
         return ends[0].min(axis=0), ends[1].max(axis=0)

@@ -129,7 +129,7 @@ def certify(
         for one in listeners:
             one(*figures)
 
-    wanted = check_method(method)
+    check_method(method)
     from evomeans.exact.cases import Limits
     from evomeans.exact.certify import attempt, prepare
     from evomeans.exact.points import WeightedPoints, inertia_of_samples
@@ -148,7 +148,7 @@ def certify(
             f"The inertia, {given.value:.3g}, cannot be written in float64 with all its digits; "
             "multiply X or sample_weight by a constant first."
         )
-    chosen = None if wanted is None else Method(wanted)
+    chosen = None if method == "auto" else Method(method)
     with DeferredInterrupt() as interrupt, threadpool_limits(1):
         limits = replace(limits, max_time=limit, interrupted=lambda: interrupt.requested)
         known = points.labels_of_points(labels)

@@ -235,7 +235,7 @@ class QuickStart:
 
 def averaged(engine: Engine, space: Engine, centers: FloatArray, others: FloatArray) -> FloatArray:
     """Return the means, in all features, of the clusters that all samples form in some space."""
-    return engine.means(space.assign(centers)[0], others)
+    return engine.means(space.labels(centers), others)
 
 
 def found(orders: Sequence[Order], engine: Engine) -> list[Order]:

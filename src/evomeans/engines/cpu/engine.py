@@ -80,7 +80,7 @@ VALUES_WORTH_DEFERRING = 2**20
 # How many products a look at a few samples takes, to learn how long one at all of them would take,
 # fewer if they are sparse;
 # how many samples these are at least, and how many values if they are wide.
-FEW_PRODUCTS, FEW_SPARSE_PRODUCTS, FEW_ROWS, FEW_VALUES = 2**27, 2**24, 1024, 2**21
+FEW_PRODUCTS, FEW_SPARSE_PRODUCTS, FEW_ROWS, FEW_VALUES = 2**27, 2**24, 512, 2**21
 
 # Four threads label samples about three times as fast as one, and sixteen five to seven times.
 GAIN_OF_THREADS = 0.7
@@ -258,10 +258,14 @@ class CpuEngine(Engine):
 
     def assign(self, centers: FloatArray) -> tuple[NDArray[np.int32], float]:
         """Labels of the closest centres, those of ``predict``, and the inertia."""
-        labels = nearest.labels(self._source, centers, self.frame, self.n_jobs)
+        labels = self.labels(centers)
         squares = nearest.squares(self._source, labels, centers, self.frame, self.n_jobs)
         total = squares.sum() if self.weights is None else self.weights @ squares
         return labels, self.frame.inertia_in_data_units(float(total))
+
+    def labels(self, centers: FloatArray) -> NDArray[np.int32]:
+        """Labels of the closest centres, without the inertia."""
+        return nearest.labels(self._source, centers, self.frame, self.n_jobs)
 
     def _assigned(self, centers: FloatArray) -> Solution:
         """Return samples that are assigned to their closest centres, and no more."""
@@ -436,7 +440,8 @@ class CpuEngine(Engine):
 
     def means(self, labels: Labels, others: FloatArray) -> FloatArray:
         """Means of clusters; ``others`` are the centres of those without weight."""
-        return cluster_means(self._source, self.weights, self.frame, labels, others)
+        shared = self._source, self.weights, self.frame
+        return cluster_means(*shared, labels, others, self.n_jobs)
 
     def workers(self, n_clusters: int, most: int) -> list[Self]:
         """Engines that share the samples and the memory, each with its own work space."""

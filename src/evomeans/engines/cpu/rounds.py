@@ -25,7 +25,7 @@ from evomeans.engines.cpu.order import leading_directions, polled
 from evomeans.engines.cpu.samples import ROWS_IN_DOUBLE, scale_sparse
 from evomeans.engines.frame import Frame, is_sparse
 from evomeans.engines.rules import total_weights
-from evomeans.engines.workers import side_by_side
+from evomeans.engines.workers import side_by_side, threads_for
 from evomeans.typing import FloatArray, Labels
 
 # Samples drawn for each cluster in all rounds together. With 20,000 sentence embeddings and 1,000
@@ -108,7 +108,7 @@ def sum_up(
         before, cost = cost, float(chances.sum())
         n_drawn += len(drawn[-1])
     points = frame.encode(X[np.concatenate(drawn)]).astype(np.float64)
-    means = cluster_means(X, weights, frame, labels, points)
+    means = cluster_means(X, weights, frame, labels, points, n_jobs)
     totals = total_weights(labels, weights, n_drawn)
     is_used = totals > 0.0
     numbers = np.cumsum(is_used, dtype=np.int32) - 1
@@ -163,7 +163,7 @@ def quick_steps(
         first += size
     labels = np.concatenate(found)
     own = None if weights is None else weights[: len(labels)]
-    centers = cluster_means(X[: len(labels)], own, frame, labels, centers)
+    centers = cluster_means(X[: len(labels)], own, frame, labels, centers, n_jobs)
     if len(labels) < len(X):
         return centers
     return near_steps(X, weights, frame, centers, labels, n_jobs, is_over)
@@ -186,7 +186,7 @@ def near_steps(
         found = near_labels(X, frame, centers, labels, n_jobs, is_over)
         if is_over():
             break
-        centers = cluster_means(X, weights, frame, found, centers)
+        centers = cluster_means(X, weights, frame, found, centers, n_jobs)
         n_changed, labels = np.count_nonzero(found != labels), found
         if n_changed < FEW_CHANGES * len(X):
             break
@@ -256,20 +256,34 @@ def project(
 
 
 def cluster_means(
-    X: Any, weights: FloatArray | None, frame: Frame, labels: Labels, others: FloatArray
+    X: Any,
+    weights: FloatArray | None,
+    frame: Frame,
+    labels: Labels,
+    others: FloatArray,
+    n_jobs: int = 1,
 ) -> FloatArray:
-    """Return the means of clusters in the frame; of those without weight, the ``others`` (k, d)."""
+    """Return the means of clusters in the frame; of those without weight, the ``others`` (k, d).
+
+    The result does not depend on ``n_jobs``.
+    """
     k, n_samples = len(others), X.shape[0]
     own = np.ones(n_samples) if weights is None else weights
-    sums = np.zeros(others.shape)
-    for first in range(0, n_samples, ROWS_IN_DOUBLE):
+
+    def sums_of(first: int) -> FloatArray:
         part = slice(first, min(first + ROWS_IN_DOUBLE, n_samples))
         size = part.stop - first
         members = csr_array((own[part], labels[part], np.arange(size + 1)), shape=(size, k))
         if is_sparse(X):
-            sums += (members.T @ scale_sparse(X[part], frame)).toarray()
-        else:
-            sums += members.T @ frame.encode(X[part]).astype(np.float64)
+            return np.asarray((members.T @ scale_sparse(X[part], frame)).toarray())
+        return np.asarray(members.T @ frame.encode(X[part]).astype(np.float64))
+
+    sums, begins = np.zeros(others.shape), range(0, n_samples, ROWS_IN_DOUBLE)
+    run = map if n_jobs == 1 else threads_for(n_jobs).map
+    # No more parts at a time than threads: each has sums of its own.
+    for first in range(0, len(begins), n_jobs):
+        for some in run(sums_of, begins[first : first + n_jobs]):
+            sums += some
     totals = np.bincount(labels, own, k)
     counted = totals > 0.0
     means = others.copy()
