@@ -26,7 +26,7 @@ USAGE = [
     ("predict out blobs.csv --jobs 0", "--jobs. Must be positive, or -1"),
     (f"{FIT} --max-time soon", "is not a duration"),
     (f"{FIT} --min-population 30", "at least min_population=30"),
-    (f"{FIT} --subsample some", "Invalid value for --subsample"),
+    (f"{FIT} --subsample some", "is neither a number of rows, nor auto, nor all"),
     (f"{FIT} --columns b", "cannot be given together"),
     (f"{FIT} --separator ::", "a single character"),
     (f"{FIT} --format xml", 'Invalid value "xml" for --format'),

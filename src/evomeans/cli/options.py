@@ -61,6 +61,14 @@ def _integer(text: str) -> int:
         raise ValueError(f"{quoted(text)} is not a whole number.") from None
 
 
+def _subsample(text: str) -> int | str:
+    if text in ("auto", "all"):
+        return text
+    if not text.isdecimal() or int(text) == 0:
+        raise ValueError(f"{quoted(text)} is neither a number of rows, nor auto, nor all.")
+    return int(text)
+
+
 def _range(text: str) -> Sequence[int]:
     """Read "2:20", "2,4,8" or "20"; ranges stay ranges, because a slip makes them very long."""
     try:
@@ -117,9 +125,7 @@ Names = Annotated[
     tuple[str, ...],
     Parameter(converter=_names, n_tokens=1, negative="", metavar="NAMES", show_default=False),
 ]
-Subsample = Annotated[
-    int | Literal["all", "auto"], Parameter(metavar="ROWS|all|auto", show_choices=False)
-]
+Subsample = Annotated[int | str, _read_by(_subsample, "ROWS|all|auto")]
 Duration = Annotated[float, _read_by(parse_duration, "TIME")]
 Integer = Annotated[int, _read_by(_integer)]
 AtLeastOne = Annotated[Integer, Parameter(validator=Number(gte=1))]
