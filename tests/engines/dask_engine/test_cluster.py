@@ -28,6 +28,7 @@ da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
 
 from evomeans.engines.dask import DaskEngine, runners, steps  # noqa: E402
+from evomeans.engines.dask.cache import CACHE  # noqa: E402
 from evomeans.engines.dask.steps import Request  # noqa: E402
 from evomeans.engines.protocol import Abandoned  # noqa: E402
 
@@ -171,9 +172,7 @@ def test_workers_keep_no_more_than_they_may(client, undisturbed):
 
 
 def shrink(budget):
-    from evomeans.engines.dask.cache import cache_here
-
-    cache_here().budget = budget
+    CACHE.budget = budget
 
 
 def test_a_fit_leaves_nothing_behind(client):
@@ -182,10 +181,7 @@ def test_a_fit_leaves_nothing_behind(client):
 
 
 def kept():
-    from evomeans.engines.dask.cache import known_cache
-
-    known = known_cache()
-    return (0, 0) if known is None else known.nbytes
+    return CACHE.nbytes
 
 
 # ---- faults ----------------------------------------------------------------------------------

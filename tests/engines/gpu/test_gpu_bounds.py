@@ -66,7 +66,7 @@ def test_scores_stay_within_the_bound() -> None:
         samples = hold_samples(torch.from_numpy(Frame.around(X).encode(X)), None, 1)
         true_rows = (samples.rows - samples.middle) * samples.factor
         values = torch.from_numpy(centers) * samples.factor
-        first, _, rest = split(values)
+        (first,), rest = split(values, 1)
         products = samples.planes[:500, :d].float() @ first.float().T
         squares = values.square().sum(dim=1)
         scores = squares.float() - 2.0 * products

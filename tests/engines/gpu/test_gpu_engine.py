@@ -192,7 +192,9 @@ def test_samples_of_samples_stay_on_the_device(monkeypatch) -> None:
         Drawing(2, 200, centers, 1e3)
     )
     assert len(uploads) == 1
-    rows = sample._source[np.arange(sample.n_samples)]
+    rows = sample.frame.decode(sample.samples.rows.cpu().numpy().astype(float)).astype(X.dtype)
+    known = {tuple(row) for row in X.tolist()}
+    assert all(tuple(row) in known for row in rows.tolist())
     copied = gpu_engine(rows, sample.weights, frame=engine.frame)
     assert_array_equal(sample.samples.rows.cpu(), copied.samples.rows.cpu())
     assert sample.frame == engine.frame

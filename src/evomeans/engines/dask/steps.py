@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from evomeans.engines.cpu.layout import Samples, State
 from evomeans.engines.cpu.samples import dense_rows, encode_samples, sit_on_centers
 from evomeans.engines.cpu.workspace import Workspace
-from evomeans.engines.dask.cache import Standing, StandingKey, WorkerCache, cache_here, memory_for
+from evomeans.engines.dask.cache import CACHE, Standing, StandingKey, memory_for
 from evomeans.engines.frame import Frame
 from evomeans.engines.sampling import Drawing, wheel_stops
 from evomeans.typing import FloatArray
@@ -34,18 +34,6 @@ given positions. sample: samples that are drawn as :mod:`~evomeans.engines.sampl
 weights. census: the inertia, and how many samples each centre has, and of which weight. on_centers:
 whether all samples sit on their centres. members: the first sample of each cluster.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class BlockSampling:
-    """How samples are drawn from all blocks.
-
-    ``total_weight`` is that of all blocks, and ``firsts`` has the number of each one's first row.
-    """
-
-    drawing: Drawing
-    total_weight: float
-    firsts: Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +51,9 @@ class Question:
     power: int = 2
     """Of distances, 1 or 2."""
     picks: Mapping[int, Any] | None = None
-    """For draws and rows: in which blocks, and where in each. Other blocks are not concerned."""
-
-    sampling: BlockSampling | None = None
+    """In which blocks, and where in each: for draws and rows, the targets; for samples, the number
+    of the first row. Other blocks are not concerned."""
+    drawing: Drawing | None = None
     """How samples are drawn."""
 
     def concerns(self, block: int) -> bool:
@@ -83,6 +71,7 @@ class Ground:
     scales: FloatArray
     limb: float
     """Both of the sums of all samples together, see :mod:`~evomeans.engines.cpu.sums`."""
+    total_weight: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,15 +115,15 @@ HERE = "here"
 
 def ask_blocks(blocks: Sequence[int], request: Request) -> Reply:
     """Let blocks answer a request, as far as they are kept here."""
-    memory, token = cache_here(), request.ground.token
-    memory.forget(token, request.forget)
+    token = request.ground.token
+    CACHE.forget(token, request.forget)
     here, n_threads = place_here()
 
     def ask(block: int) -> Reply:
-        samples = memory.samples((token, block))
+        samples = CACHE.samples((token, block))
         if samples is None:
             return Reply([], {})
-        return Reply(_Visit(samples, block, True, request, memory).answers(), {block: (here, True)})
+        return Reply(_Visit(samples, block, True, request).answers(), {block: (here, True)})
 
     if n_threads == 1:
         return merge_replies(map(ask, blocks))
@@ -146,16 +135,16 @@ def visit_block(
     X: NDArray[Any], sample_weight: NDArray[Any] | None, block: int, request: Request
 ) -> Reply:
     """Let a block that has just been loaded answer a request, and keep it if there is room."""
-    memory, token = cache_here(), request.ground.token
-    memory.forget(token, request.forget)
-    samples = memory.samples((token, block))
+    token = request.ground.token
+    CACHE.forget(token, request.forget)
+    samples = CACHE.samples((token, block))
     kept = in_order = True
     if samples is None:
         # To put neighbours together takes long, and is worthwhile only if it is done once.
-        in_order = memory.has_room(token, memory_for(X, sample_weight is not None))
+        in_order = CACHE.has_room(token, memory_for(X, sample_weight is not None))
         samples = prepare(X, sample_weight, request.ground, in_order=in_order)
-        kept = in_order and memory.keep_samples((token, block), samples)
-    answers = _Visit(samples, block, in_order, request, memory).answers()
+        kept = in_order and CACHE.keep_samples((token, block), samples)
+    answers = _Visit(samples, block, in_order, request).answers()
     return Reply(answers, {block: (place_here()[0], kept)})
 
 
@@ -194,7 +183,6 @@ class _Visit:
     block: int
     in_order: bool
     request: Request
-    memory: WorkerCache
 
     def __post_init__(self) -> None:
         self.n_samples, self.n_features = self.samples.rows.shape
@@ -219,7 +207,7 @@ class _Visit:
             return {self.block: self._about(workspace, standing.state, question)}
         finally:
             if question.name >= 0:
-                self.memory.give(self._key(question.name), standing, self.request.serial)
+                CACHE.give(self._key(question.name), standing, self.request.serial)
 
     def _key(self, name: int) -> StandingKey:
         return self.request.ground.token, name, self.block, self.in_order
@@ -243,16 +231,16 @@ class _Visit:
         return Standing(state, workspace.positions, workspace.sums)
 
     def _known(self, question: Question) -> Standing | None:
-        known = self.memory.take(self._key(question.name))
+        known = CACHE.take(self._key(question.name))
         if known is not None:
             return known
         # Taken out while it is copied: a task that Dask gave up may still be running.
         key = self._key(question.parent)
-        parent = self.memory.take(key) if question.parent >= 0 else None
+        parent = CACHE.take(key) if question.parent >= 0 else None
         if parent is None:
             return None
         copy = parent.copy() if len(parent.centers) == len(question.centers) else None
-        self.memory.give(key, parent, self.request.serial)
+        CACHE.give(key, parent, self.request.serial)
         return copy
 
     def _about(self, workspace: Workspace, state: State, question: Question) -> Any:
@@ -291,11 +279,11 @@ class _Visit:
 
     def _sample(self, question: Question, costs: FloatArray | None) -> tuple[Any, Any]:
         """Rows that are drawn, and their weights."""
-        sampling = question.sampling
-        assert sampling is not None
+        assert question.drawing is not None
+        assert question.picks is not None
         own = self._weights() if len(self.samples.weights) else None
-        first, total = sampling.firsts[self.block], sampling.total_weight
-        rows, weights = sampling.drawing.choose(costs, own, total, self.n_samples, first)
+        first, total = question.picks[self.block], self.request.ground.total_weight
+        rows, weights = question.drawing.choose(costs, own, total, self.n_samples, first)
         # They were of this type before they were encoded, which loses no digit.
         found = dense_rows(self.samples, rows, self.n_features)
         return found.astype(self.samples.rows.dtype), weights

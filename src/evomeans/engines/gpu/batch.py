@@ -181,12 +181,14 @@ class Lloyd:
         self._readings: list[Reading] = []
         self._is_warm = False
 
+    def carry_out(self, *steps: str, bound: int) -> None:
+        """Make some steps of the solutions at work, of which there are at most so many."""
+        for step in steps:
+            getattr(self.ops, step)(self.samples, self.batch, bound)
+
     def iterate(self, bound: int) -> None:
         """Assign all samples, move the centres, and drop the solutions that stand still."""
-        self.ops.propose(self.samples, self.batch, bound)
-        self.ops.decide(self.samples, self.batch, bound)
-        self.ops.update(self.samples, self.batch, bound)
-        self.ops.move(self.samples, self.batch, bound)
+        self.carry_out("propose", "decide", "update", "move", bound=bound)
         self.ops.tally(self.batch)
 
     def run(self, n_solutions: int, most: int = MAX_ITERATIONS) -> None:

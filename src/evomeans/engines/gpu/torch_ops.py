@@ -11,7 +11,15 @@ from typing import Any
 import torch
 
 from evomeans.engines.gpu.batch import BEYOND, Batch
-from evomeans.engines.gpu.samples import LENGTH, REST, SECOND, DeviceSamples, doubt, split
+from evomeans.engines.gpu.samples import (
+    CENTER_TERMS,
+    LENGTH,
+    REST,
+    SECOND,
+    DeviceSamples,
+    doubt,
+    split,
+)
 
 # Distances in double precision are computed for this many numbers at a time.
 NUMBERS_AT_ONCE = 2**22
@@ -83,18 +91,15 @@ def prepare(samples: DeviceSamples, batch: Batch, bound: int) -> None:
     k, d = batch.k, samples.n_features
     for b in _active(batch):
         values = (batch.centers[b] - samples.middle) * samples.factor
-        first, second, rest = split(values)
-        batch.planes[b, :k, :d] = first
-        batch.reach[b, SECOND] = 0.0
-        if samples.terms == 2:
-            batch.planes[b, :k, d : 2 * d] = first
-            batch.planes[b, :k, 2 * d : 3 * d] = second
-            rest = rest - second.double()
-            batch.reach[b, SECOND] = second.double().norm(dim=1).max()
+        halves, rest = split(values, samples.terms)
+        for place, term in enumerate(CENTER_TERMS[samples.terms]):
+            batch.planes[b, :k, place * d : (place + 1) * d] = halves[term]
         squares = values.square().sum(dim=1)
         batch.squares[b, :k] = squares.float()
         batch.reach[b, LENGTH] = squares.max().sqrt()
         batch.reach[b, REST] = rest.norm(dim=1).max()
+        if samples.terms == 2:
+            batch.reach[b, SECOND] = halves[1].double().norm(dim=1).max()
         if batch.excluded[b] >= 0:
             batch.squares[b, batch.excluded[b]] = BEYOND
 
