@@ -42,9 +42,9 @@ def test_a_search_does_not_depend_on_what_is_refined_together(dtype, weighted) -
     """Rounds of 8, refined all at once, by fives and one by one, with and without handles."""
     X, weights = samples(dtype=dtype, weighted=weighted)
     expected = trace(search(gpu_engine(X, weights, batch=8)))
-    for together, budget in ((5, None), (1, None), (8, 0)):
-        engine = gpu_engine(X, weights, batch=8, memory_budget=budget)
-        engine.together = together
+    for together, budget in ((5, 2**31), (1, 2**31), (8, 0)):
+        engine = gpu_engine(X, weights, batch=8)
+        engine.together, engine.memory.budget = together, budget
         assert trace(search(engine)) == expected
 
 
@@ -67,8 +67,8 @@ def test_handles_are_kept_within_the_budget_and_given_back() -> None:
     assert engine.memory.used == 3 * size
     del first
     assert engine.memory.used == 0
-    small = gpu_engine(X, weights, memory_budget=2 * size)
-    results = small.refine(Problem(X, weights, 5, "samples", 0).starts(small, 3))
+    engine.memory.budget = 2 * size
+    results = engine.refine(Problem(X, weights, 5, "samples", 0).starts(engine, 3))
     assert [result.handle is None for result in results] == [False, False, True]
 
 

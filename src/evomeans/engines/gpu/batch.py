@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
@@ -178,7 +177,7 @@ class Lloyd:
         self.samples, self.batch, self.ops = samples, batch, ops
         self.check = check
         self._graphs: dict[int, Any] = {}
-        self._readings: list[Reading] = []
+        self._readings = () if batch.on_cpu else (Reading(), Reading())
         self._is_warm = False
 
     def carry_out(self, *steps: str, bound: int) -> None:
@@ -203,23 +202,16 @@ class Lloyd:
                 if not int(self.batch.n_active):
                     return
             return
-        pending: deque[Reading] = deque()
-        bound, done = n_solutions, 0
-        while done < most:
+        bound = n_solutions
+        for nth in range(most // ITERATIONS_AT_ONCE):
             self.check()
             self._enqueue(bound)
-            done += ITERATIONS_AT_ONCE
-            free = self._readings.pop() if self._readings else Reading()
-            pending.append(free.take(self.batch.n_active))
-            if len(pending) < 2:
-                continue
-            reading = pending.popleft()
-            n_active = reading.wait()
-            self._readings.append(reading)
-            if n_active == 0:
-                break
-            bound = n_active
-        self._readings.extend(pending)
+            latest, before = self._readings[nth % 2], self._readings[1 - nth % 2]
+            latest.take(self.batch.n_active)
+            if nth > 0:
+                bound = before.wait()
+                if bound == 0:
+                    return
 
     def _enqueue(self, bound: int) -> None:
         """Queue some iterations, as a graph recorded for at least this many solutions."""
@@ -247,11 +239,10 @@ class Reading:
         self._number = torch.empty(1, dtype=torch.int32, pin_memory=True)
         self._arrived = torch.cuda.Event()
 
-    def take(self, number: Any) -> Reading:
+    def take(self, number: Any) -> None:
         """Queue the transfer."""
         self._number.copy_(number, non_blocking=True)
         self._arrived.record()
-        return self
 
     def wait(self) -> int:
         """Return the number as soon as it has arrived."""

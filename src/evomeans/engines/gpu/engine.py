@@ -60,8 +60,6 @@ class GpuEngine(PlainKMeans):
       the device, which decides nothing.
     * ``n_jobs``: threads that copy samples, and threads of engines over some of them on the CPU.
     * ``searching``: whether there will be refinements, or only assignments, which need less room.
-    * ``memory_budget``: bytes for what is kept of refined solutions, by default a quarter of the
-      device's memory.
     """
 
     most_sampled = sys.maxsize
@@ -76,7 +74,6 @@ class GpuEngine(PlainKMeans):
         batch: int = 32,
         n_jobs: int = 1,
         searching: bool = True,
-        memory_budget: int | None = None,
     ) -> None:
         self.device = chosen_device() if device is None else torch.device(device)
         self.batch = batch
@@ -96,12 +93,10 @@ class GpuEngine(PlainKMeans):
             self.frame, self.samples = frame, hold_samples(rows, self.weights)
         if self.n_samples >= MANY_ROWS_ON_DEVICE:
             self.abilities = frozenset({Ability.MOMENTUM})
-        if memory_budget is None:
-            memory_budget = 2**31
-            if self.device.type != "cpu":
-                memory = torch.cuda.get_device_properties(self.device).total_memory
-                memory_budget = int(memory // 4)
-        self.memory = DeviceMemory(memory_budget)
+        self.memory = DeviceMemory(2**31)
+        if self.device.type != "cpu":
+            total = torch.cuda.get_device_properties(self.device).total_memory
+            self.memory.budget = total // 4
         self.together = batch if searching else 1
         self._in_use: Lloyd | None = None
 

@@ -36,12 +36,9 @@ def propose(samples: DeviceSamples, batch: Batch, bound: int) -> None:
         products = samples.planes[:n].float() @ batch.planes[b, :k].float().T
         scores = batch.squares[b, :k] - 2.0 * products
         best = scores.min(dim=1)
-        if k > 1:
-            second = scores.scatter(1, best.indices[:, None], torch.inf).amin(dim=1)
-            gap = second - best.values
-        else:
-            gap = torch.full_like(best.values, torch.inf)
-        certain = gap > doubt(samples.spans[:, :n], batch.reach[b], samples.width)
+        second = scores.scatter(1, best.indices[:, None], torch.inf).amin(dim=1)
+        allowed = doubt(samples.spans[:, :n], batch.reach[b], samples.width)
+        certain = second - best.values > allowed
         _relabel(batch, b, torch.nonzero(certain)[:, 0], best.indices[certain].int())
         doubtful = torch.nonzero(~certain)[:, 0]
         batch.doubtful[b, : len(doubtful)] = doubtful.int()
