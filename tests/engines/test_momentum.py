@@ -1,7 +1,11 @@
-"""K-means with momentum: the same on every engine, to fixed points, in fewer iterations."""
+"""K-means with momentum: the same on every engine, to fixed points, in fewer iterations.
+
+A refinement that cannot become low enough is abandoned.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +15,9 @@ from scipy.sparse import csr_array
 
 from evomeans.engines import Order, create_engine
 from evomeans.engines.course import (
+    EARLIEST,
     PLAIN_STEPS,
+    AbandonRule,
     Assign,
     Begin,
     ClusterMeans,
@@ -21,16 +27,20 @@ from evomeans.engines.course import (
     Momentum,
     course,
 )
-from evomeans.engines.protocol import Ability, LocalSearch
+from evomeans.engines.protocol import Ability, LocalSearch, Refinement
 from oracles import assert_fixed_point, assert_same_bits, assert_same_solution
-from problems import MOMENTUM, Problem, offspring, overlapping, with_momentum
+from problems import MOMENTUM, Problem, made, offspring, with_momentum, with_search
+
+
+def overlapping(n: int, seed: int, k: int = 6, weighted: bool = False) -> Problem:
+    """Return a problem in which K-means takes many iterations: there are no clusters."""
+    return made(n, 3, k, weighted=weighted, seed=seed)
 
 
 def test_refinements_are_fixed_points_of_k_means(engine_name, weighted) -> None:
-    X, weights = overlapping(900, 0, weighted)
-    engine, problem = with_momentum(engine_name, X, weights), Problem(X, weights, 6, "samples", 0)
-    for start in problem.starts(engine, 3):
-        (result,) = engine.refine([replace(start, local_search=MOMENTUM)])
+    problem = overlapping(900, 0, weighted=weighted)
+    engine = with_momentum(engine_name, problem)
+    for result in engine.refine(with_search(problem.starts(engine, 3), MOMENTUM)):
         assert_fixed_point(engine, problem, result)
         (again,) = engine.refine([Order(result.centers)])
         assert_array_equal(again.centers, result.centers)
@@ -38,18 +48,14 @@ def test_refinements_are_fixed_points_of_k_means(engine_name, weighted) -> None:
 
 def test_founders_and_offspring_equal_the_references(fast_engine_name, weighted) -> None:
     """With relocated centres, and with and without a parent's handle."""
-    X, weights = overlapping(500, 1, weighted)
-    engine, reference = (
-        with_momentum(fast_engine_name, X, weights),
-        create_engine("reference", X, weights),
-    )
-    problem, rng = Problem(X, weights, 5, "samples", 1), np.random.default_rng(1)
-    starts = [replace(one, local_search=MOMENTUM) for one in problem.starts(engine, 2)]
+    problem, rng = overlapping(500, 1, 5, weighted), np.random.default_rng(1)
+    engine, reference = with_momentum(fast_engine_name, problem), problem.engine("reference")
+    starts = with_search(problem.starts(engine, 2), MOMENTUM)
     mother, father = engine.refine(starts)
     for result, expected in zip((mother, father), reference.refine(starts), strict=True):
         assert_same_solution(result, expected)
     for _ in range(3):
-        start = replace(offspring(mother, father, rng), local_search=MOMENTUM)
+        start = offspring(mother, father, rng, local_search=MOMENTUM)
         (expected,) = reference.refine([start])
         for result in engine.refine([start, replace(start, parent=None)]):
             assert_same_solution(result, expected)
@@ -58,19 +64,18 @@ def test_founders_and_offspring_equal_the_references(fast_engine_name, weighted)
 
 def test_empty_clusters_are_refilled(engine_name) -> None:
     """All centres but one begin empty; none drifts away with its momentum."""
-    X, _ = overlapping(400, 2)
-    engine = with_momentum(engine_name, X)
-    centers = np.tile(engine.samples_at(np.array([0.5])), (5, 1))
-    (result,) = engine.refine([Order(centers, 0.5, 0.3, local_search=MOMENTUM)])
+    problem = replace(overlapping(400, 2, 5), start="one point")
+    engine = with_momentum(engine_name, problem)
+    (result,) = engine.refine(with_search(problem.starts(engine), MOMENTUM))
     assert (result.cluster_weights > 0).all()
-    assert_fixed_point(engine, Problem(X, None, 5, "samples", 2), result)
+    assert_fixed_point(engine, problem, result)
 
 
 def test_a_batch_gives_the_same_bits_as_one_by_one(engine_name) -> None:
-    X, weights = overlapping(600, 3, weighted=True)
-    engine, problem = with_momentum(engine_name, X, weights), Problem(X, weights, 5, "samples", 3)
+    problem = overlapping(600, 3, 5, weighted=True)
+    engine = with_momentum(engine_name, problem)
     # One of them without: it waits for none of the others.
-    starts = [replace(one, local_search=MOMENTUM) for one in problem.starts(engine, 3)]
+    starts = with_search(problem.starts(engine, 3), MOMENTUM)
     starts[1] = replace(starts[1], local_search=LocalSearch())
     for start, result in zip(starts, engine.refine(starts), strict=True):
         assert_same_bits(engine.refine([start])[0], result)
@@ -78,36 +83,29 @@ def test_a_batch_gives_the_same_bits_as_one_by_one(engine_name) -> None:
 
 @pytest.mark.usefixtures("eager_threads", "_compiled_kernels")
 def test_any_number_of_threads_gives_the_same_bits() -> None:
-    X, weights = overlapping(20_000, 4, weighted=True)
-    problem, answers = Problem(X, weights, 6, "samples", 4), []
-    for n_jobs in (1, 3):
-        engine = create_engine("cpu", X, weights, n_jobs=n_jobs)
-        (start,) = problem.starts(engine)
-        answers += engine.refine([replace(start, local_search=MOMENTUM)])
-    assert_same_bits(*answers)
-    assert answers[0].n_iter == answers[1].n_iter
+    problem = overlapping(20_000, 4, weighted=True)
+    engines = [problem.engine("cpu", n_jobs=n_jobs) for n_jobs in (1, 3)]
+    starts = with_search(problem.starts(engines[0]), MOMENTUM)
+    assert_same_bits(*(engine.refine(starts)[0] for engine in engines))
 
 
 @pytest.mark.usefixtures("_compiled_kernels")
 def test_far_fewer_iterations_where_clusters_overlap() -> None:
     """And solutions that are as deep, on average."""
-    X, _ = overlapping(30_000, 5)
-    engine, problem = create_engine("cpu", X, None), Problem(X, None, 10, "samples", 5)
+    problem = overlapping(30_000, 5, 10)
+    engine = problem.engine("cpu")
     starts = problem.starts(engine, 6)
-    plain = engine.refine(starts)
-    fast = engine.refine([replace(one, local_search=MOMENTUM) for one in starts])
+    plain, fast = engine.refine(starts), engine.refine(with_search(starts, MOMENTUM))
     assert sum(one.n_iter for one in fast) < 0.6 * sum(one.n_iter for one in plain)
     assert np.mean([one.inertia for one in fast]) < 1.001 * np.mean([one.inertia for one in plain])
 
 
 @pytest.mark.usefixtures("_compiled_kernels")
 def test_single_moves_follow() -> None:
-    X, _ = overlapping(300, 6)
-    engine, problem = create_engine("cpu", X, None), Problem(X, None, 12, "samples", 6)
-    (start,) = problem.starts(engine)
-    both = LocalSearch(momentum=True, single_moves=True)
-    (result,) = engine.refine([replace(start, local_search=both)])
-    (again,) = engine.refine([Order(result.centers, local_search=LocalSearch(single_moves=True))])
+    problem, moves = overlapping(300, 6, 12), LocalSearch(single_moves=True)
+    engine = problem.engine("cpu")
+    (result,) = engine.refine(with_search(problem.starts(engine), replace(moves, momentum=True)))
+    (again,) = engine.refine([Order(result.centers, local_search=moves)])
     assert_array_equal(again.centers, result.centers)
 
 
@@ -118,7 +116,91 @@ def test_sparse_samples_have_none() -> None:
         engine.refine([Order(np.eye(4)[:2], local_search=MOMENTUM)])
 
 
-# ---- the rule itself -------------------------------------------------------------------------
+# ---- when a refinement is abandoned --------------------------------------------------------------
+
+
+def explained(result: Refinement) -> float:
+    return float(result.cluster_weights @ np.sum(result.centers**2, axis=1))
+
+
+def test_what_centres_explain_and_the_inertia_make_a_constant(weighted) -> None:
+    """Whatever the number of clusters."""
+    problem = overlapping(300, 7, weighted=weighted)
+    engine = problem.engine("reference")
+    totals = []
+    for k in (2, 9):
+        (result,) = engine.refine(replace(problem, k=k).starts(engine))
+        totals.append(explained(result) + engine.frame.inertia_in_frame(result.inertia))
+    assert totals[0] == pytest.approx(totals[1], rel=1e-12)
+
+
+def test_one_that_is_low_enough_is_never_abandoned(engine_name, weighted) -> None:
+    """Its bits are those of one that need not get anywhere."""
+    problem = overlapping(900, 0, weighted=weighted)
+    engine = with_momentum(engine_name, problem)
+    (start,) = with_search(problem.starts(engine), MOMENTUM)
+    (free,) = engine.refine([start])
+    (bound,) = engine.refine([replace(start, least_explained=0.5 * explained(free))])
+    assert not bound.is_given_up
+    assert_same_bits(bound, free)
+
+
+def test_a_hopeless_one_is_abandoned_after_as_many_steps_on_every_engine(engine_name) -> None:
+    """And takes none of the others of its batch with it."""
+    problem = overlapping(900, 0)
+    engine, reference = with_momentum(engine_name, problem), problem.engine("reference")
+    (start,) = with_search(problem.starts(engine), MOMENTUM)
+    hopeless = replace(start, least_explained=2.0 * explained(engine.refine([start])[0]))
+    ended, given_up = engine.refine([start, hopeless])
+    assert not ended.is_given_up
+    assert given_up.is_given_up
+    assert math.isinf(given_up.inertia)
+    assert given_up.n_iter == reference.refine([hopeless])[0].n_iter < ended.n_iter
+
+
+@pytest.mark.usefixtures("eager_threads", "_compiled_kernels")
+def test_threads_do_not_matter_to_one_that_is_abandoned() -> None:
+    problem, answers = overlapping(20_000, 4), []
+    for n_jobs in (1, 3):
+        engine = problem.engine("cpu", n_jobs=n_jobs)
+        (start,) = with_search(problem.starts(engine), MOMENTUM)
+        least = 1.05 * explained(engine.refine([start])[0])
+        answers += engine.refine([replace(start, least_explained=least)])
+    assert answers[0].is_given_up
+    assert answers[0].n_iter == answers[1].n_iter
+
+
+@pytest.mark.usefixtures("_compiled_kernels")
+@pytest.mark.parametrize("local_search", [LocalSearch(), LocalSearch(momentum=True, swaps=2)])
+def test_swaps_and_plain_k_means_continue(local_search) -> None:
+    problem = overlapping(500, 1)
+    engine = problem.engine("cpu")
+    (start,) = with_search(problem.starts(engine), local_search)
+    assert not engine.refine([replace(start, least_explained=1e300)])[0].is_given_up
+
+
+def judged(values: list[float], least: float) -> list[bool]:
+    """Return what is said of one centre whose clusters explain these values."""
+    rule, one = AbandonRule(least), np.ones(1)
+    # With the centre at 1 and the mean at m, 2m − 1 is explained.
+    return [rule.is_hopeless(one[:, None], np.full((1, 1), (v + 1) / 2), one) for v in values]
+
+
+def test_there_is_hope_in_the_beginning_and_as_long_as_it_gains_much() -> None:
+    """After ten steps of one each, the last five have gained five, and may twice do so again.
+
+    A step uphill is no gain.
+    """
+    assert judged([1.0] * EARLIEST, 2.0) == [False] * (EARLIEST - 1) + [True]
+    gains = [1.0 + step for step in range(20)]
+    assert not any(judged(gains, 20.0))
+    assert judged(gains, 20.5)[EARLIEST - 1]
+    uphill = [5.0] * (EARLIEST - 1) + [4.0]
+    assert not judged(uphill, 4.0)[-1]
+    assert judged(uphill, 4.5)[-1]
+
+
+# ---- the rule of momentum ----------------------------------------------------------------------
 
 
 def test_a_quadratic_valley_takes_the_square_root_of_the_iterations() -> None:
