@@ -15,7 +15,7 @@ from evomeans.engines import Order, create_engine
 from evomeans.engines.protocol import LocalSearch
 from limits import time_limit
 from oracles import assert_fixed_point, assert_same_bits, assert_true_state, largest_gain
-from problems import Problem, offspring, paired, problems, without_shrinking
+from problems import made, offspring, paired, problems, with_search, without_shrinking
 
 MOVES = LocalSearch(single_moves=True)
 MOVING = pytest.mark.parametrize("moving_engine", ["reference", "cpu"])
@@ -23,10 +23,6 @@ MOVING = pytest.mark.parametrize("moving_engine", ["reference", "cpu"])
 
 # Compiled before the time limits of single examples begin to count.
 pytestmark = pytest.mark.usefixtures("_compiled_kernels")
-
-
-def moving(starts: list[Order]) -> list[Order]:
-    return [replace(start, local_search=MOVES) for start in starts]
 
 
 @paired
@@ -39,9 +35,8 @@ def test_no_single_move_is_left_and_it_is_a_fixed_point_of_kmeans(
     """By brute force over all moves, on all kinds of samples."""
     problem = data.draw(problems(dtype, weighted))
     with time_limit(20):
-        engine = create_engine(moving_engine, problem.X, problem.weights)
-        (start,) = moving(problem.starts(engine))
-        (result,) = engine.refine([start])
+        engine = problem.engine(moving_engine)
+        (result,) = engine.refine(with_search(problem.starts(engine), MOVES))
         assert_fixed_point(engine, problem, result)
         if len(problem.X) <= 60 and (result.cluster_weights > 0).all():
             assert largest_gain(engine, problem, result.centers) <= 1e-9
@@ -51,15 +46,13 @@ def test_no_single_move_is_left_and_it_is_a_fixed_point_of_kmeans(
 def test_no_single_move_is_left_among_samples_of_many_tiles(d, weighted) -> None:
     """Also after children have inherited what was known of their parents."""
     rng = np.random.default_rng(d)
-    X = rng.normal(size=(200, d))
-    weights = rng.integers(0, 4, size=200).astype(float) if weighted else None
-    problem = Problem(X, weights, 15, "samples", 0)
-    engine = create_engine("cpu", X, weights)
-    mother, father = engine.refine(moving(problem.starts(engine, 2)))
+    problem = made(200, d, 15, weighted=weighted)
+    engine = problem.engine("cpu")
+    mother, father = engine.refine(with_search(problem.starts(engine, 2), MOVES))
     for _ in range(3):
-        (child,) = engine.refine(moving([offspring(mother, father, rng)]))
+        (child,) = engine.refine([offspring(mother, father, rng, local_search=MOVES)])
         assert largest_gain(engine, problem, child.centers) <= 1e-9
-        assert_true_state(engine, X, child.handle.solution.state, child.centers)
+        assert_true_state(engine, problem.X, child.handle.solution.state, child.centers)
         father, mother = mother, child
 
 
@@ -69,8 +62,8 @@ def test_no_single_move_is_left_among_samples_of_many_tiles(d, weighted) -> None
 def test_the_cpu_engine_makes_the_moves_of_the_reference_engine(dtype, weighted, data) -> None:
     problem = data.draw(problems(dtype, weighted))
     with time_limit(20):
-        engines = [create_engine(name, problem.X, problem.weights) for name in ("cpu", "reference")]
-        starts = moving(problem.starts(engines[0], 2))
+        engines = [problem.engine(name) for name in ("cpu", "reference")]
+        starts = with_search(problem.starts(engines[0], 2), MOVES)
         for result, expected in zip(*(one.refine(starts) for one in engines), strict=True):
             assert result.inertia == pytest.approx(expected.inertia, rel=1e-9)
 
@@ -83,11 +76,10 @@ def test_neither_a_parent_nor_threads_change_a_bit(eager_threads, dtype, weighte
     problem = data.draw(problems(dtype, weighted))
     rng = np.random.default_rng(problem.seed)
     with time_limit(20):
-        engine = create_engine("cpu", problem.X, problem.weights)
-        team = create_engine("cpu", problem.X, problem.weights, n_jobs=3)
-        mother, father = engine.refine(moving(problem.starts(engine, 2)))
+        engine, team = problem.engine("cpu"), problem.engine("cpu", n_jobs=3)
+        mother, father = engine.refine(with_search(problem.starts(engine, 2), MOVES))
         for _ in range(3):
-            (start,) = moving([offspring(mother, father, rng)])
+            start = offspring(mother, father, rng, local_search=MOVES)
             (child,) = engine.refine([start])
             (orphan,) = engine.refine([replace(start, parent=None)])
             (shared,) = team.refine([replace(start, parent=None)])
@@ -171,7 +163,7 @@ def test_moves_only_ever_lower_the_inertia(moving_engine) -> None:
     for seed in range(5):
         chosen = X[np.random.default_rng(seed).choice(120, 12, replace=False)]
         start = Order(engine.frame.encode(chosen))
-        (plain,), (moved,) = engine.refine([start]), engine.refine(moving([start]))
+        (plain,), (moved,) = engine.refine([start]), engine.refine(with_search([start], MOVES))
         assert moved.inertia <= plain.inertia
         lower += moved.inertia < 0.999 * plain.inertia
     assert lower >= 3
