@@ -9,120 +9,94 @@ from evomeans.engines.course import Begin, Descend, IsOnSamples, Level, Relocate
 from evomeans.engines.protocol import LocalSearch, Order
 from evomeans.engines.rules import MAX_REPAIRS, repair_draw
 
-FULL = np.ones(3)
-SWAPS = LocalSearch(single_moves=True, swaps=5)
+SWAPS = {"local_search": LocalSearch(single_moves=True, swaps=5)}
+LIMITED = {"local_search": LocalSearch(max_iter=2, swaps=5, momentum=True)}
+BEGIN, KMEANS, FIRST = Begin(), Descend(), Relocate(2, 0.25, 0.125)
 
 
-def level(inertia: float = 9.0, weights=FULL) -> Level:
+def level(inertia: float = 9.0, weights=(1, 1, 1)) -> Level:
     return Level(inertia, np.asarray(weights, dtype=float))
 
 
-def follow(start: Order, *answers, reached=None):
-    """Return the steps of a course and its end, given the answers to all but Begin and Relocate."""
-    steps, given = [], iter(answers)
+def repaired(cluster: int, repair: int) -> Relocate:
+    return Relocate(cluster, *repair_draw(0.25, 0.125, repair))
+
+
+# What differs from a plain start, the answers to all but Begin and Relocate, and the steps. The
+# last answer that is a level is the end.
+COURSES = {
+    "K-means alone": ({}, [level(7.0)], [BEGIN, KMEANS]),
+    "a relocation comes first": ({"removed": 2}, [level()], [BEGIN, FIRST, KMEANS]),
+    "empty clusters are refilled one by one, with draws counted over the whole refinement": (
+        {},
+        [level(9.0, [1, 0, 0]), level(8.0, [2, 1, 0]), level(7.0)],
+        [BEGIN, KMEANS, repaired(1, 1), repaired(2, 2), KMEANS, repaired(2, 3), KMEANS],
+    ),
+    "refilling ends after a fixed number of repairs": (
+        {},
+        [level(9.0, [1, 1, 0])] * (MAX_REPAIRS * 3 + 1),
+        [BEGIN, KMEANS]
+        + [step for n in range(MAX_REPAIRS * 3) for step in (repaired(2, n + 1), KMEANS)],
+    ),
+    "centres are snapped where all samples sit on them": (
+        {},
+        [level(0.0), True, level(0.0, [3, 0, 0])],
+        [BEGIN, KMEANS, IsOnSamples(), Snap()],
+    ),
+    "empty clusters cannot be helped there": (
+        {},
+        [level(0.0, [1, 2, 0]), True, True, level(0.0, [3, 0, 0])],
+        [BEGIN, KMEANS, IsOnSamples(), IsOnSamples(), Snap()],
+    ),
+    "a small inertia that is no rounding is left alone": (
+        {},
+        [level(1e-21), False],
+        [BEGIN, KMEANS, IsOnSamples()],
+    ),
+    "after swaps, K-means goes over all samples": (
+        SWAPS,
+        [level(9.0), True, level(8.0)],
+        [BEGIN, KMEANS, Swap(), KMEANS],
+    ),
+    "without a success, swaps change nothing": (
+        SWAPS,
+        [level(9.0), False],
+        [BEGIN, KMEANS, Swap()],
+    ),
+    "if rounding made swaps worse, the start is refined again without them": (
+        {"removed": 2, **SWAPS},
+        [level(9.0), True, level(9.5), level(9.0)],
+        [BEGIN, FIRST, KMEANS, Swap(), KMEANS, BEGIN, FIRST, KMEANS],
+    ),
+    "limited steps have neither swaps nor momentum": (LIMITED, [level()], [BEGIN, KMEANS]),
+    "an engine may run K-means before it asks": (
+        {"removed": 2, "reached": level(7.0), **SWAPS},
+        [False],
+        [Swap()],
+    ),
+    "then clusters are refilled from there": (
+        {"reached": level(7.0, [1, 0, 1])},
+        [level(6.0)],
+        [repaired(1, 1), KMEANS],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COURSES)
+def test_the_steps_of_a_course(name) -> None:
+    changes, answers, expected = COURSES[name]
+    reached = changes.get("reached")
+    changes = {key: value for key, value in changes.items() if key != "reached"}
+    start = Order(np.zeros((3, 1)), alpha=0.25, quantile=0.125, **changes)
     asking = course(start, total_weight=3.0, reached=reached)
-    answer = None
+    given, steps, answer = iter(answers), [], None
     while True:
         try:
-            step = asking.send(answer)
-        except StopIteration as end:
-            assert next(given, None) is None, "not all answers were asked for"
-            return steps, end.value
-        steps.append(step)
-        answer = None if isinstance(step, Begin | Relocate) else next(given)
-
-
-def start(**changes) -> Order:
-    return Order(np.zeros((3, 1)), alpha=0.25, quantile=0.125, **changes)
-
-
-def test_k_means_alone() -> None:
-    steps, end = follow(start(), level(7.0))
-    assert steps == [Begin(), Descend()]
-    assert end.inertia == 7.0
-
-
-def test_a_relocation_comes_before_k_means() -> None:
-    steps, _ = follow(start(removed=2), level())
-    assert steps == [Begin(), Relocate(2, 0.25, 0.125), Descend()]
-
-
-def test_an_engine_may_run_k_means_before_it_asks() -> None:
-    """Then the course continues from there."""
-    steps, end = follow(start(removed=2, local_search=SWAPS), False, reached=level(7.0))
-    assert steps == [Swap()]
-    assert end.inertia == 7.0
-    steps, end = follow(start(), level(6.0), reached=level(7.0, [1, 0, 1]))
-    assert steps == [Relocate(1, *repair_draw(0.25, 0.125, 1)), Descend()]
-    assert end.inertia == 6.0
-
-
-def test_empty_clusters_are_refilled_one_by_one_and_k_means_follows() -> None:
-    """The draws are those of the rule, counted over the whole refinement."""
-    steps, end = follow(
-        start(), level(9.0, [1, 0, 0]), level(8.0, [2, 1, 0]), level(7.0, [1, 1, 1])
-    )
-    draws = [repair_draw(0.25, 0.125, repair) for repair in (1, 2, 3)]
-    assert steps == [
-        Begin(),
-        Descend(),
-        Relocate(1, *draws[0]),
-        Relocate(2, *draws[1]),
-        Descend(),
-        Relocate(2, *draws[2]),
-        Descend(),
-    ]
-    assert end.inertia == 7.0
-
-
-def test_refilling_ends_after_a_fixed_number_of_repairs() -> None:
-    always_empty = [level(9.0, [1, 1, 0])] * (MAX_REPAIRS * 3 + 1)
-    steps, _ = follow(start(), *always_empty)
-    assert sum(isinstance(step, Relocate) for step in steps) == MAX_REPAIRS * 3
-
-
-@pytest.mark.parametrize("weights", [FULL, [1, 2, 0]])
-def test_centres_are_snapped_where_all_samples_sit_on_them(weights) -> None:
-    """Then empty clusters cannot be helped; the last answer is the end."""
-    asked = [True, True] if not np.all(weights) else [True]
-    steps, end = follow(start(), level(0.0, weights), *asked, level(0.0, [3, 0, 0]))
-    assert steps == [Begin(), Descend(), *[IsOnSamples() for _ in asked], Snap()]
-    assert end.weights.tolist() == [3, 0, 0]
-
-
-def test_a_small_inertia_that_is_no_rounding_is_left_alone() -> None:
-    steps, _ = follow(start(), level(1e-21), False)
-    assert steps == [Begin(), Descend(), IsOnSamples()]
-
-
-def test_swaps_follow_and_k_means_goes_over_all_samples_after_them() -> None:
-    steps, end = follow(start(local_search=SWAPS), level(9.0), True, level(8.0))
-    assert steps == [Begin(), Descend(), Swap(), Descend()]
-    assert end.inertia == 8.0
-
-
-def test_without_a_success_swaps_change_nothing() -> None:
-    steps, end = follow(start(local_search=SWAPS), level(9.0), False)
-    assert steps == [Begin(), Descend(), Swap()]
-    assert end.inertia == 9.0
-
-
-def test_if_rounding_made_swaps_worse_the_start_is_refined_again_without_them() -> None:
-    answers = level(9.0), True, level(9.5), level(9.0)
-    steps, end = follow(start(removed=1, local_search=SWAPS), *answers)
-    assert steps == [
-        Begin(),
-        Relocate(1, 0.25, 0.125),
-        Descend(),
-        Swap(),
-        Descend(),
-        Begin(),
-        Relocate(1, 0.25, 0.125),
-        Descend(),
-    ]
-    assert end.inertia == 9.0
-
-
-def test_limited_steps_have_no_swaps() -> None:
-    steps, _ = follow(start(local_search=LocalSearch(max_iter=2, swaps=5)), level())
-    assert steps == [Begin(), Descend()]
+            steps.append(asking.send(answer))
+        except StopIteration as stop:
+            end = stop.value
+            break
+        answer = None if isinstance(steps[-1], Begin | Relocate) else next(given)
+    assert steps == expected
+    assert next(given, None) is None, "not all answers were asked for"
+    assert end is [one for one in [reached, *answers] if isinstance(one, Level)][-1]

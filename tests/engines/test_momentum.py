@@ -254,9 +254,3 @@ def test_an_engine_that_leads_by_itself_is_asked_once() -> None:
     with pytest.raises(StopIteration) as end:
         steps.send(np.ones(1))
     assert end.value.value.inertia == np.inf
-
-
-def test_there_is_none_with_a_limit_of_steps() -> None:
-    limited = LocalSearch(momentum=True, max_iter=3)
-    steps = course(Order(np.zeros((1, 1)), local_search=limited), total_weight=1.0)
-    assert [next(steps), steps.send(None)] == [Begin(), Descend()]
