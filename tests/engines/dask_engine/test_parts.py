@@ -10,9 +10,8 @@ from evomeans.engines import create_engine
 from evomeans.engines.cpu.layout import State
 from evomeans.engines.cpu.samples import encode_samples
 from evomeans.engines.dask import blocks, cache
-from evomeans.engines.dask.blocks import combine, row_chunks, summarize
+from evomeans.engines.dask.blocks import row_chunks
 from evomeans.engines.dask.cache import Standing, WorkerCache, memory_of
-from evomeans.engines.dask.engine import locate, positions
 from evomeans.engines.dask.steps import Reply, merge_replies
 from evomeans.engines.frame import Frame
 from evomeans.search.founding import KMeansPlusPlus
@@ -32,74 +31,6 @@ def test_blocks_follow_chunks_within_the_limits(chunks, row_bytes):
     assert rows == tuple(chunks) if row_bytes == 2048 else len(rows) != len(chunks)
     parts = rows[1:-1] if len(chunks) == 5 else rows
     assert len(rows) < 4 or max(parts) - min(parts) <= 1
-
-
-def survey_of(X, w, parts, chunks):
-    own = [None if w is None else w[a:b] for a, b in parts]
-    summaries = [summarize(X[a:b], weights) for (a, b), weights in zip(parts, own, strict=True)]
-    return combine(summaries, [b - a for a, b in parts], chunks, weighted=w is not None)
-
-
-def test_a_survey_is_that_of_all_rows():
-    X = np.random.default_rng(0).normal(size=(100, 3))
-    w = np.random.default_rng(1).random(100)
-    survey = survey_of(X, w, [(0, 30), (30, 30), (30, 100)], [100])
-    low, high, lightest, heaviest, n_samples = survey.extremes
-    assert survey.sizes.tolist() == [30, 70]
-    assert_array_equal(low, X.min(axis=0))
-    assert_array_equal(high, X.max(axis=0))
-    assert (lightest, heaviest, n_samples) == (w.min(), w.max(), 100)
-    assert survey.finest == np.abs(X).min()
-    assert survey.total_weight == pytest.approx(w.sum())
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_what_is_not_finite_is_named_by_block_and_row(value):
-    X = np.zeros((15, 3), np.float32)
-    X[12, 2] = value
-    for chunks, place in (((5, 10), "block 1, row 7"), ((12, 0, 3), "block 2, row 0")):
-        with pytest.raises(ValueError, match=f"X has {value} in {place} of it, column 2. K-means"):
-            survey_of(X, None, [(0, 5), (5, 15)], chunks)
-
-
-def test_bad_weights_are_named_by_block_and_row():
-    X = np.zeros((4, 1))
-    for bad in (-1.0, np.nan):
-        with pytest.raises(ValueError, match=f"sample_weight has {bad} in block 0, row 2 of it"):
-            survey_of(X, np.array([1.0, 0.0, bad, 2.0]), [(0, 4)], [4])
-    with pytest.raises(ValueError, match="must not be all zero"):
-        survey_of(X, np.zeros(4), [(0, 4)], [4])
-
-
-# ---- draws -----------------------------------------------------------------------------------
-
-
-def test_a_draw_over_blocks_is_a_draw_over_all():
-    """For every quantile: the block and the rest that one cumulated sum would give."""
-    totals = [0.0, 2.0, 0.0, 1.0, 5.0, 0.0]
-    for quantile in np.arange(64) / 64:
-        block, rest = locate(totals, quantile)
-        cumulated = np.cumsum(totals)
-        expected = int(np.searchsorted(cumulated, quantile * 8.0, side="right"))
-        assert block == expected
-        assert rest == quantile * 8.0 - (cumulated[block] - totals[block])
-    assert locate([0.0, 0.0], 0.3) is None
-    assert locate(totals, 1.0)[0] == 4
-
-
-def test_positions_are_those_of_all_rows_together(weighted):
-    rng = np.random.default_rng(2)
-    weights = rng.integers(0, 3, 50).astype(float) if weighted else np.ones(50)
-    parts = [(0, 20), (20, 25), (25, 50)]
-    survey = survey_of(np.zeros((50, 1)), weights if weighted else None, parts, [50])
-    quantiles = rng.random(200)
-    rows = np.searchsorted(np.cumsum(weights), quantiles * weights.sum(), side="right")
-    for row, block, rest in zip(rows, *positions(survey, quantiles), strict=True):
-        begin, end = parts[block]
-        if weighted:
-            rest = np.searchsorted(np.cumsum(weights[begin:end]), rest, side="right")
-        assert begin <= row < end
-        assert row - begin == rest
 
 
 # ---- the cache -------------------------------------------------------------------------------

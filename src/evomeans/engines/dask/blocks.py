@@ -165,8 +165,6 @@ class FileRows:
 LARGEST_BLOCK = 2**24
 SMALLEST_LIMIT = 2**22
 PARTS = 16
-# Chunks are loaded whole before they are split: beyond this a thread needs much memory for one.
-LARGE_CHUNK = 2**26
 # Runs of chunks that are smaller than this together become one block: every block costs some time.
 SMALLEST_BLOCK = 2**18
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import logging
 import uuid
 import weakref
 from collections import deque
@@ -29,7 +28,6 @@ from evomeans.engines.course import (
 )
 from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.dask.blocks import (
-    LARGE_CHUNK,
     Survey,
     combine,
     lazy_distances,
@@ -210,8 +208,6 @@ def positions(survey: Survey, quantiles: FloatArray) -> tuple[NDArray[np.intp], 
     return blocks, rests
 
 
-log = logging.getLogger("evomeans")
-
 # Bytes of a sample. Workers send it, and one of them puts it together.
 LARGEST_SAMPLE = 2**26
 # Refined together, so that what Dask takes for a task is shared: a divisor of the patience of both
@@ -285,12 +281,6 @@ class DaskEngine(PlainKMeans):
         from dask import delayed
 
         row_bytes = self.X.shape[1] * self.X.dtype.itemsize
-        if (largest := max(self.X.chunks[0]) * row_bytes) > LARGE_CHUNK:
-            log.warning(
-                "X has chunks of up to %d MiB, which are loaded whole; keep them well below the "
-                "memory of a thread.",
-                largest // 2**20,
-            )
         rows = row_chunks(self.X.chunks[0], row_bytes)
         samples = self.X.rechunk((rows, -1)).to_delayed().ravel()
         weights = [None] * len(rows)
