@@ -42,9 +42,15 @@ def test_a_search_does_not_depend_on_what_is_refined_together(dtype, weighted) -
         assert trace(search(engine)) == expected
 
 
-def test_centres_have_the_bits_of_the_cpu_engine(dtype, weighted) -> None:
+@pytest.mark.parametrize(
+    ("n", "d", "k"),
+    [(300, 4, 7), *(pytest.param(20_011, m, m, marks=pytest.mark.gpu) for m in (20, 100))],
+)
+def test_centres_have_the_bits_of_the_cpu_engine(gpu_device, dtype, weighted, n, d, k) -> None:
     """Both sum in the same fixed point; the inertia agrees to rounding."""
-    problem = made(300, 4, 7, dtype=dtype, weighted=weighted)
+    if n > 300 and gpu_device == "cpu":
+        pytest.skip("no CUDA device")
+    problem = made(n, d, k, kind="blobs", dtype=dtype, weighted=weighted)
     engine, other = gpu_engine(problem), problem.engine("cpu")
     for start in problem.starts(engine, 4):
         (result,), (expected,) = engine.refine([start]), other.refine([start])
