@@ -6,7 +6,7 @@ import logging
 import math
 import mmap
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -155,9 +155,6 @@ class FileRows:
         mapped = np.memmap(self.path, np.uint8, "r")
         whole = np.ndarray(self.shape, self.dtype, mapped.data, self.offset, self.strides)
         return np.array(whole[key], order="C")
-
-    def __dask_tokenize__(self) -> tuple[Any, ...]:
-        return type(self).__name__, *astuple(self)
 
 
 # Chunks larger than this are split, so that a worker can hold a few; a sixteenth of the data is

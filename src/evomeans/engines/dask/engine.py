@@ -6,7 +6,7 @@ import itertools
 import uuid
 import weakref
 from collections import deque
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -278,44 +278,44 @@ class DaskEngine(PlainKMeans):
 
     def _divide(self, sample_weight: Any) -> Survey:
         """Choose the blocks and look through each of them once."""
-        from dask import delayed
-
-        row_bytes = self.X.shape[1] * self.X.dtype.itemsize
-        rows = row_chunks(self.X.chunks[0], row_bytes)
+        chunks = self.X.chunks[0]
+        rows = row_chunks(chunks, self.X.shape[1] * self.X.dtype.itemsize)
         samples = self.X.rechunk((rows, -1)).to_delayed().ravel()
         weights = [None] * len(rows)
         if sample_weight is not None:
             weights = sample_weight.rechunk((rows,)).to_delayed().ravel()
-        look = delayed(summarize, pure=False)
-        tasks = [look(*block) for block in zip(samples, weights, strict=True)]
-        summaries = self.runner.compute(tasks)
-        survey = combine(summaries, rows, self.X.chunks[0], weighted=sample_weight is not None)
-        blocks = zip(samples, weights, strict=True)
-        self._blocks = [block for block, count in zip(blocks, rows, strict=True) if count]
+        self._blocks = list(zip(samples, weights, strict=True))
+        summaries = self._of_blocks(summarize, self._blocks)
+        survey = combine(summaries, rows, chunks, weighted=sample_weight is not None)
+        pairs = zip(self._blocks, rows, strict=True)
+        self._blocks = [block for block, count in pairs if count]
         return survey
+
+    def _of_blocks(self, function: Callable[..., Any], blocks: Iterable[Any]) -> list[Any]:
+        """Compute a function of what belongs to each block, which is lazy."""
+        from dask import delayed
+
+        call = delayed(function, pure=False)
+        return self.runner.compute([call(*block) for block in blocks])
 
     def digests(self, digest: Callable[..., str]) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """Return digests of the samples and of the weights of every block, as arrays of bytes."""
-        from dask import delayed
-
-        each = delayed(digest, pure=False)
-        samples = self.runner.compute([each(X) for X, _ in self._blocks])
-        weights = None
-        if not self.survey.equal_weights:
-            weights = np.array(self.runner.compute([each(w) for _, w in self._blocks]), "S64")
-        return np.array(samples, "S64"), weights
+        samples = self._of_blocks(digest, ([X] for X, _ in self._blocks))
+        if self.survey.equal_weights:
+            return np.array(samples, "S64"), None
+        weights = self._of_blocks(digest, ([w] for _, w in self._blocks))
+        return np.array(samples, "S64"), np.array(weights, "S64")
 
     def check_resolution(self, labels: Any, k: int) -> None:
         """Refuse a clustering if many samples and a whole cluster are lost; see frame.py."""
-        from dask import delayed
-
         survey, extremes = self.survey, self.survey.extremes
         if may_lose_samples(self.frame, survey.finest, *extremes[2:]):
-            rows = (tuple(survey.sizes.tolist()),)
-            count = delayed(extremes.lost_and_resolved, pure=False)
-            parts = zip(self._blocks, labels.rechunk(rows).to_delayed(), strict=True)
-            tasks = [count(X, w, own, k, self.frame) for (X, w), own in parts]
-            extremes.refuse_lost_clusters(np.sum(self.runner.compute(tasks), axis=0))
+            parts = labels.rechunk((tuple(survey.sizes.tolist()),)).to_delayed()
+            blocks = [
+                (X, w, own, k, self.frame) for (X, w), own in zip(self._blocks, parts, strict=True)
+            ]
+            counts = self._of_blocks(extremes.lost_and_resolved, blocks)
+            extremes.refuse_lost_clusters(np.sum(counts, axis=0))
 
     def close(self) -> None:
         """Let the workers forget the samples."""
@@ -334,10 +334,9 @@ class DaskEngine(PlainKMeans):
     def drawn(self, drawing: Drawing) -> tuple[NDArray[Any], FloatArray]:
         """Return rows that one pass over the blocks has drawn, and what each stands for."""
         firsts = (np.cumsum(self.survey.sizes) - self.survey.sizes).tolist()
-        centers = np.zeros((0, self.X.shape[1])) if drawing.centers is None else drawing.centers
-        question = Question(
-            "sample", centers=centers, picks=dict(enumerate(firsts)), drawing=drawing
-        )
+        question = Question("sample", picks=dict(enumerate(firsts)), drawing=drawing)
+        if drawing.centers is not None:
+            question = replace(question, centers=drawing.centers)
         (found,) = self.ask([question])
         rows, own = (np.concatenate(parts) for parts in zip(*in_order(found), strict=True))
         return self.frame.decode(rows).astype(self.X.dtype), own

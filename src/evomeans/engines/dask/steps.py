@@ -8,7 +8,7 @@ same bits. So Dask may run them anywhere, and again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import reduce
@@ -22,7 +22,7 @@ from evomeans.engines.cpu.samples import dense_rows, encode_samples, sit_on_cent
 from evomeans.engines.cpu.workspace import Workspace
 from evomeans.engines.dask.cache import CACHE, Standing, StandingKey, memory_for
 from evomeans.engines.frame import Frame
-from evomeans.engines.sampling import Drawing, wheel_stops
+from evomeans.engines.sampling import wheel_stops
 from evomeans.typing import FloatArray
 
 Wanted = Literal["sums", "distances", "draw", "rows", "sample", "census", "on_centers", "members"]
@@ -50,11 +50,11 @@ class Question:
     """A centre that is nowhere at present; −1 for none."""
     power: int = 2
     """Of distances, 1 or 2."""
-    picks: Mapping[int, Any] | None = None
-    """In which blocks, and where in each: for draws and rows, the targets; for samples, the number
-    of the first row. Other blocks are not concerned."""
-    drawing: Drawing | None = None
-    """How samples are drawn."""
+    picks: Any = None
+    """A mapping of the blocks concerned, by default all: to the targets of draws and rows, and for
+    samples to the number of the first row."""
+    drawing: Any = None
+    """How samples are drawn, a :class:`~evomeans.engines.sampling.Drawing`."""
 
     def concerns(self, block: int) -> bool:
         """Whether a block has anything to answer."""
@@ -135,14 +135,17 @@ def visit_block(
     X: NDArray[Any], sample_weight: NDArray[Any] | None, block: int, request: Request
 ) -> Reply:
     """Let a block that has just been loaded answer a request, and keep it if there is room."""
-    token = request.ground.token
+    ground, token = request.ground, request.ground.token
     CACHE.forget(token, request.forget)
     samples = CACHE.samples((token, block))
     kept = in_order = True
     if samples is None:
         # To put neighbours together takes long, and is worthwhile only if it is done once.
         in_order = CACHE.has_room(token, memory_for(X, sample_weight is not None))
-        samples = prepare(X, sample_weight, request.ground, in_order=in_order)
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        samples = encode_samples(np.asarray(X), weights, ground.frame, in_order=in_order)
+        # The sums of all blocks together have these.
+        samples = samples._replace(scales=ground.scales, limb=ground.limb)
         kept = in_order and CACHE.keep_samples((token, block), samples)
     answers = _Visit(samples, block, in_order, request).answers()
     return Reply(answers, {block: (place_here()[0], kept)})
@@ -164,15 +167,6 @@ def place_here() -> tuple[str, int]:
         n_threads = getattr(pool, "_max_workers", None) or dask.config.get("num_workers", None)
         return HERE, int(n_threads or CPU_COUNT)
     return str(worker.address), int(worker.state.nthreads)
-
-
-def prepare(
-    X: NDArray[Any], sample_weight: NDArray[Any] | None, ground: Ground, *, in_order: bool
-) -> Samples:
-    """Bring the samples of a block into the form that kernels read."""
-    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    samples = encode_samples(np.asarray(X), weights, ground.frame, in_order=in_order)
-    return samples._replace(scales=ground.scales, limb=ground.limb)
 
 
 @dataclass
@@ -248,7 +242,6 @@ class _Visit:
             case "distances":
                 return workspace.measure(state, question.power)
             case "draw":
-                assert question.picks is not None
                 workspace.measure(state, question.power)
                 place = workspace.draw(question.picks[self.block])
                 return self.samples.rows[place].astype(np.float64)
@@ -270,7 +263,6 @@ class _Visit:
 
     def _rows(self, question: Question) -> FloatArray:
         """Rows by their number, or by the cumulated weight that they have to exceed."""
-        assert question.picks is not None
         wanted = np.asarray(question.picks[self.block])
         if wanted.dtype.kind == "f":
             weights = self._weights()
@@ -279,8 +271,6 @@ class _Visit:
 
     def _sample(self, question: Question, costs: FloatArray | None) -> tuple[Any, Any]:
         """Rows that are drawn, and their weights."""
-        assert question.drawing is not None
-        assert question.picks is not None
         own = self._weights() if len(self.samples.weights) else None
         first, total = question.picks[self.block], self.request.ground.total_weight
         rows, weights = question.drawing.choose(costs, own, total, self.n_samples, first)
