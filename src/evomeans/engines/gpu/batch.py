@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import ModuleType
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -162,20 +162,17 @@ class Lloyd:
 
     The device decides which solutions go on. The host learns it later: it has always queued
     the next iterations when it reads how many solutions were active before them. Kernels are
-    launched for that many; what has ended meanwhile costs next to nothing. The steps, ``ops``, are
-    :mod:`~evomeans.engines.gpu.torch_ops` or :mod:`~evomeans.engines.gpu.triton_ops`. ``check`` is
-    called between iterations, and raises an error to end them.
+    launched for that many; what has ended meanwhile costs next to nothing. ``check`` is called
+    between iterations, and raises an error to end them.
     """
 
     def __init__(
-        self,
-        samples: DeviceSamples,
-        batch: Batch,
-        ops: ModuleType,
-        check: Callable[[], None] = lambda: None,
+        self, samples: DeviceSamples, batch: Batch, check: Callable[[], None] = lambda: None
     ) -> None:
-        self.samples, self.batch, self.ops = samples, batch, ops
-        self.check = check
+        # Imported here: Triton is not needed, and may not exist, on a CPU.
+        name = "torch_ops" if batch.on_cpu else "triton_ops"
+        self.ops = import_module(f"evomeans.engines.gpu.{name}")
+        self.samples, self.batch, self.check = samples, batch, check
         self._graphs: dict[int, Any] = {}
         self._readings = () if batch.on_cpu else (Reading(), Reading())
         self._is_warm = False

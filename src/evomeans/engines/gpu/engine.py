@@ -263,7 +263,7 @@ class GpuEngine(PlainKMeans):
         if self._in_use is None or self._in_use.batch.k != n_clusters:
             self._in_use = None
             batch = Batch(self.samples, n_clusters, min(self.together, self.round_size(n_clusters)))
-            self._in_use = Lloyd(self.samples, batch, steps_on(self.device), self.check_abandoned)
+            self._in_use = Lloyd(self.samples, batch, self.check_abandoned)
         return BatchRefining(self._in_use, self._draw)
 
 
@@ -277,15 +277,3 @@ def room_for(shape: Sequence[int], device: Any) -> Iterator[None]:
             f"{shape[0]:,} samples of {shape[1]:,} features do not fit into the memory of "
             f"{device}: {error}"
         ) from error
-
-
-def steps_on(device: Any) -> Any:
-    """Return the module with the steps of K-means on a device."""
-    # Imported here: Triton is not needed, and may not exist, on a CPU.
-    if device.type == "cpu":
-        from evomeans.engines.gpu import torch_ops
-
-        return torch_ops
-    from evomeans.engines.gpu import triton_ops
-
-    return triton_ops
