@@ -181,17 +181,6 @@ def test_parts_with_any_number_of_clusters_are_chosen_best(
 
 
 @paired
-@settings(without_shrinking, max_examples=40)
-@given(st.data())
-def test_the_cpu_engine_finds_what_the_reference_engine_does(dtype, weighted, data) -> None:
-    """Equal choices, except between versions that are equally good."""
-    problem = data.draw(problems(dtype, weighted))
-    with time_limit(20):
-        engine = problem.engine("cpu")
-        assert_equally_good(engine, problem, engine.refine(problem.starts(engine, 2)))
-
-
-@paired
 @pytest.mark.parametrize("count", [6, 20])
 def test_the_engines_agree_about_many_parts(dtype, weighted, count) -> None:
     agreed = 0

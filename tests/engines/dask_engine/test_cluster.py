@@ -122,14 +122,22 @@ def test_any_number_of_threads_gives_the_same_bits(undisturbed, monkeypatch):
     assert not any(thread.is_alive() for pool in pools for thread in pool._threads)
 
 
+def kept_within(budget, client, undisturbed):
+    """Fit with so many bytes on each worker; return what they kept after each solution."""
+    seen = []
+    client.run(shrink, budget)
+    try:
+        model = quick(observers=lambda _: seen.extend(client.run(kept).values())).fit(lazy())
+    finally:
+        client.run(shrink, 10**8)
+    assert_same_fit(model, undisturbed)
+    return seen
+
+
 def test_workers_without_room_for_anything(client, undisturbed, monkeypatch):
     """Every block is loaded for every request, where it answered last: its labels may be there."""
-    client.run(shrink, 0)
-    seen, asked, homes = [], [], {}
+    asked, homes = [], {}
     ask = runners.ClientRunner.ask
-
-    def look(record):
-        seen.extend(client.run(kept).values())
 
     def ask_and_look(runner, request, kept, visits, is_abandoned):
         assert not kept
@@ -140,11 +148,7 @@ def test_workers_without_room_for_anything(client, undisturbed, monkeypatch):
         return replies
 
     monkeypatch.setattr(runners.ClientRunner, "ask", ask_and_look)
-    try:
-        assert_same_fit(quick(observers=look).fit(lazy()), undisturbed)
-    finally:
-        client.run(shrink, 10**8)
-    assert set(seen) == {(0, 0)}
+    assert set(kept_within(0, client, undisturbed)) == {(0, 0)}
     assert asked[0][0].keys() == {""}
     later = [each for each in asked if each[1].total() == 5]
     assert len(later) > 10
@@ -154,18 +158,8 @@ def test_workers_without_room_for_anything(client, undisturbed, monkeypatch):
 
 def test_workers_keep_no_more_than_they_may(client, undisturbed):
     """Room for some of the blocks and labels: it is used, never exceeded, and changes no bit."""
-    budget = 60_000
-    seen = []
-
-    def look(record):
-        seen.extend(client.run(kept).values())
-
-    client.run(shrink, budget)
-    try:
-        assert_same_fit(quick(observers=look).fit(lazy()), undisturbed)
-    finally:
-        client.run(shrink, 10**8)
-    assert max(map(sum, seen)) <= budget
+    seen = kept_within(60_000, client, undisturbed)
+    assert max(map(sum, seen)) <= 60_000
     assert (np.max(seen, axis=0) > 0).all()
 
 
