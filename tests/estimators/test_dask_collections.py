@@ -140,17 +140,21 @@ def test_precision_is_kept_and_integers_become_float64(given, kept):
     assert model.inertia_ == pytest.approx(-model.score(np.round(X)), rel=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["dask", "numpy", "list", "series"])
-def test_weights_of_any_kind(kind):
-    given = {
-        "dask": da.from_array(WEIGHTS, chunks=123),
-        "numpy": WEIGHTS,
-        "list": WEIGHTS.tolist(),
-        "series": dd.from_pandas(pd.Series(WEIGHTS), npartitions=2),
-    }
-    model = quick().fit(lazy(), sample_weight=given[kind])
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda w: da.from_array(w, chunks=123),
+        lambda w: dd.from_pandas(pd.Series(w), npartitions=2),
+        lambda w: require_torch().tensor(w),
+        np.asarray,
+        list,
+    ],
+    ids=["dask", "series", "tensor", "numpy", "list"],
+)
+def test_weights_of_any_kind(form):
+    model = quick().fit(lazy(), sample_weight=form(WEIGHTS))
     assert_array_equal(model.cluster_centers_, fitted(weighted=True).cluster_centers_)
-    assert model.score(lazy(), sample_weight=given[kind]) == pytest.approx(-model.inertia_)
+    assert model.score(lazy(), sample_weight=form(WEIGHTS)) == pytest.approx(-model.inertia_)
 
 
 def test_one_weight_for_all():
@@ -196,14 +200,6 @@ def test_rows_are_counted_in_one_pass():
     assert loads == Counter((ends - CHUNKS).tolist())
 
 
-# Of Dask itself, which calls what pandas 4 will do otherwise.
-@pytest.mark.filterwarnings("ignore::DeprecationWarning:dask")
-def test_a_parquet_folder(tmp_path):
-    frame().to_parquet(tmp_path / "table")
-    model = quick().fit(dd.read_parquet(tmp_path / "table"))
-    assert model.inertia_ == pytest.approx(fitted(in_memory=True).inertia_, rel=1e-3)
-
-
 def in_zarr(folder):
     zarr, path = pytest.importorskip("zarr"), str(folder / "X.zarr")
     samples = zarr.open(path, mode="w", shape=X.shape, chunks=(200, 3), dtype=X.dtype)
@@ -216,14 +212,23 @@ def in_file(folder):
     return np.load(folder / "X.npy", mmap_mode="r")
 
 
+def in_parquet(folder):
+    frame().to_parquet(folder / "table")
+    return dd.read_parquet(folder / "table")
+
+
 FORMS = {
     "numpy": lambda _: X,
+    "tensor": lambda _: require_torch().tensor(X),
     "pandas": lambda _: pd.DataFrame(X, columns=list("abc")),
+    "parquet": in_parquet,
     "memmap": in_file,
     "zarr": in_zarr,
 }
 
 
+# Of Dask itself, which calls what pandas 4 will do otherwise.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:dask")
 @pytest.mark.parametrize("form", FORMS)
 def test_engine_dask_takes_what_dask_can_read(form, tmp_path):
     samples = FORMS[form](tmp_path)
@@ -430,19 +435,13 @@ def test_blocks_get_their_own_weights_only():
 
 
 def test_chunks_that_are_not_as_large_as_they_say():
-    wrong = lazy(chunks=(180,) * 5)
-    wrong._chunks = (180, 180, 179, 181, 180), (3,)
-    with pytest.raises(
-        ValueError, match=r"180 rows instead of 179 at chunk 2.*compute_chunk_sizes"
-    ):
+    true, told = (180,) * 5, (180, 180, 179, 181, 180)
+    wrong, weights = lazy(chunks=true), da.from_array(WEIGHTS, chunks=true)
+    wrong._chunks, weights._chunks = (told, (3,)), (told,)
+    with pytest.raises(ValueError, match=r"180 rows instead of 179 at chunk 2.*compute_chunk"):
         DaskEngine(wrong)
-
-
-def test_weights_in_chunks_that_are_not_as_large_as_they_say():
-    wrong = da.from_array(WEIGHTS, chunks=(180,) * 5)
-    wrong._chunks = ((180, 180, 179, 181, 180),)
     with pytest.raises(ValueError, match=r"sample_weight has \d+ values for a block of X with \d+"):
-        DaskEngine(lazy(chunks=(180, 180, 179, 181, 180)), wrong)
+        DaskEngine(lazy(chunks=told), weights)
 
 
 @pytest.mark.parametrize("scheduler", ["processes", "pool"])
@@ -454,13 +453,6 @@ def test_a_pool_of_processes_is_refused(scheduler):
             pytest.raises(ValueError, match=r"Start a distributed\.Client, or .*'threads'"),
         ):
             quick().fit(lazy())
-
-
-def test_a_tensor_is_taken():
-    torch = require_torch()
-    model = quick(engine="dask").fit(torch.tensor(X), sample_weight=torch.tensor(WEIGHTS))
-    expected = fitted(in_memory=True, weighted=True)
-    assert_array_equal(model.cluster_centers_, expected.cluster_centers_)
 
 
 def test_other_engines_refuse_dask_and_dask_refuses_sparse():
