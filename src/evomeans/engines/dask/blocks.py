@@ -52,11 +52,11 @@ def as_dask_array(X: Any) -> Any:
     if isinstance(X, da.Array):
         return X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
     rows = X.shape[0]
-    row_bytes = int(np.prod(X.shape[1:])) * np.dtype(X.dtype).itemsize
+    row_bytes = X.shape[1] * np.dtype(X.dtype).itemsize
     stored = getattr(X, "chunks", None)
     begin = stored[0] if stored else rows
     chunks = row_chunks(even_parts(rows, -(-rows // max(1, begin))), row_bytes)
-    whole = (chunks, *((length,) for length in X.shape[1:]))
+    whole = chunks, X.shape[1:]
     if isinstance(X, np.memmap):
         source = FileRows.of(X)
         if source is not None:

@@ -189,16 +189,17 @@ class BatchRefining:
         return answers
 
     def _snap(self, asked: Command) -> Command:
+        batch, counted, levels = self.batch, self.draw.counted, {}
         self.snapped.update(asked)
-        return {slot: self._snap_one(slot) for slot in asked}
-
-    def _snap_one(self, slot: int) -> Level:
-        batch, counted = self.batch, self.draw.counted
-        present, members = np.unique(batch.labels[slot].cpu().numpy()[counted], return_index=True)
-        rows = self.samples.rows[batch.tensor(counted[members], torch.int64)]
-        batch.centers[slot, batch.tensor(present, torch.int64)] = rows.double()
-        labels, inertia = self.assign(slot)
-        return Level(inertia, np.bincount(labels, self.draw.weights, batch.k).astype(np.float64))
+        for slot in asked:
+            labels = batch.labels[slot].cpu().numpy()[counted]
+            present, members = np.unique(labels, return_index=True)
+            rows = self.samples.rows[batch.tensor(counted[members], torch.int64)]
+            batch.centers[slot, batch.tensor(present, torch.int64)] = rows.double()
+            labels, inertia = self.assign(slot)
+            weights = np.bincount(labels, self.draw.weights, batch.k).astype(np.float64)
+            levels[slot] = Level(inertia, weights)
+        return levels
 
     def advance(self, start: FloatArray, n_iter: int) -> tuple[Any, Any]:
         """Return centres after some iterations of K-means, and the weights of their clusters."""

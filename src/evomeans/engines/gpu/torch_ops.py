@@ -51,7 +51,8 @@ def decide(samples: DeviceSamples, batch: Batch, bound: int) -> None:
         doubtful = batch.doubtful[b, : int(batch.counts[b, DOUBTFUL])].long()
         at_once = max(1, NUMBERS_AT_ONCE // (batch.k * samples.n_features))
         for part in doubtful.split(at_once):
-            squares = squared_distances(samples.rows[part], batch.centers[b])
+            differences = samples.rows[part].double()[:, None, :] - batch.centers[b]
+            squares = differences.square().sum(dim=2)
             if batch.excluded[b] >= 0:
                 squares[:, batch.excluded[b]] = torch.inf
             _relabel(batch, b, part, squares.argmin(dim=1).int())
@@ -133,11 +134,6 @@ def draw(samples: DeviceSamples, batch: Batch, bound: int) -> None:
             target = batch.quantile[b] * cumulated[-1]
             found = torch.searchsorted(cumulated, target, right=True)
             batch.drawn[b] = torch.minimum(found, drawable[-1])
-
-
-def squared_distances(rows: Any, centers: Any) -> Any:
-    """Σ(x−c)² of all rows and all centres, in float64."""
-    return (rows.double()[:, None, :] - centers[None, :, :]).square().sum(dim=2)
 
 
 def fixed_point_terms(samples: DeviceSamples, which: Any) -> Any:
