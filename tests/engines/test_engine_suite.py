@@ -82,6 +82,7 @@ def test_refinements_are_fixed_points(engine_name, dtype, weighted, data) -> Non
         assert_array_equal(problem.X, before)
 
 
+@paired
 @settings(without_shrinking, max_examples=8)
 @given(st.data())
 def test_offspring_are_fixed_points(engine_name, dtype, weighted, data) -> None:
@@ -189,6 +190,7 @@ def test_one_cluster_and_one_sample(engine_name, dtype, removed) -> None:
 # ---- ties ------------------------------------------------------------------------------------
 
 
+@paired
 def test_exact_ties_go_to_the_lowest_index(engine_name, dtype, weighted) -> None:
     """Integers in a frame without shift, centres on a half-integer grid: nothing is rounded."""
     rng = np.random.default_rng(2)
@@ -216,6 +218,7 @@ def test_a_tie_inside_kmeans_goes_to_the_lowest_index(engine_name, dtype, order)
     assert_array_equal(result.cluster_weights, [2.0, 1.0])
 
 
+@paired
 def test_bounds_survive_ties_in_every_iteration(engine_name, dtype, weighted) -> None:
     """On a lattice, where ties abound, refinements from handles are fixed points all the same."""
     side = np.arange(12.0)
@@ -322,6 +325,7 @@ def test_a_parent_handle_changes_no_bit(fast_engine_name, dtype, weighted, n, d)
         assert_same_bits(engine.refine([start])[0], expected)
 
 
+@paired
 def test_a_batch_gives_the_same_bits_as_one_by_one(engine_name, dtype, weighted) -> None:
     problem = made(600, 3, 7, dtype=dtype, weighted=weighted, seed=11)
     engine, rng = problem.engine(engine_name), np.random.default_rng(11)
@@ -434,6 +438,7 @@ def test_the_scale_of_the_weights_does_not_matter(engine_name, dtype) -> None:
 # ---- the other verbs -------------------------------------------------------------------------
 
 
+@paired
 @settings(without_shrinking, max_examples=5)
 @given(st.data())
 def test_assign_and_distances_are_brute_force(engine_name, dtype, weighted, data) -> None:
