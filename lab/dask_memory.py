@@ -91,8 +91,8 @@ def counted_work() -> Iterator[Work]:
     work, log, ask = Work(), logging.getLogger("evomeans"), DaskEngine.ask
 
     def counting(engine: DaskEngine, questions: Sequence[Question]) -> list[Any]:
-        # Those with picks concern some blocks only.
-        work.passes += any(question.picks is None for question in questions)
+        # These two concern some blocks only.
+        work.passes += any(question.wanted not in ("draw", "rows") for question in questions)
         return ask(engine, questions)
 
     level = log.level

@@ -10,7 +10,6 @@ import numpy as np
 import torch
 
 from evomeans.engines import Order
-from evomeans.engines.gpu import triton_ops
 from evomeans.engines.gpu.batch import Batch, Lloyd
 from evomeans.engines.gpu.engine import GpuEngine
 from lab.mixtures import N_SAMPLES, gaussian_mixture
@@ -145,13 +144,13 @@ def _ours(X: Any, starts: Any, ceilings: Ceilings) -> dict[str, Any]:
     engine = GpuEngine(X)
     m, n, d = starts.shape[1], engine.n_samples, engine.n_features
     batch = Batch(engine.samples, m, PROBLEMS)
-    lloyd = Lloyd(engine.samples, batch, triton_ops)
+    lloyd = Lloyd(engine.samples, batch)
     encoded = [engine.frame.encode(one.astype(np.float64)) for one in starts]
 
     def begin() -> None:
         batch.load(encoded)
         batch.activate(range(PROBLEMS))
-        triton_ops.prepare(engine.samples, batch, PROBLEMS)
+        lloyd.ops.prepare(engine.samples, batch, PROBLEMS)
 
     def iterate() -> None:
         begin()
@@ -164,11 +163,11 @@ def _ours(X: Any, starts: Any, ceilings: Ceilings) -> dict[str, Any]:
         for b in range(0, PROBLEMS, 8)
     )
     batch.activate(range(PROBLEMS))
-    triton_ops.propose(engine.samples, batch, PROBLEMS)
+    lloyd.ops.propose(engine.samples, batch, PROBLEMS)
     doubtful = float(batch.counts[:, 0].float().mean()) / n
 
     def propose() -> None:
-        triton_ops.propose(engine.samples, batch, PROBLEMS)
+        lloyd.ops.propose(engine.samples, batch, PROBLEMS)
         batch.counts.zero_()
 
     rate = 2.0 * n * m * d * PROBLEMS / seconds(propose, 20) / 1e12

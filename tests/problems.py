@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -50,8 +50,17 @@ class Problem:
     X: NDArray[Any]
     weights: FloatArray | None
     k: int
-    start: str
-    seed: int
+    start: str = "samples"
+    seed: int = 0
+
+    @property
+    def w(self) -> FloatArray:
+        """Return the weights, which may all be one."""
+        return np.ones(len(self.X)) if self.weights is None else self.weights
+
+    def engine(self, name: str, **options: Any) -> Engine:
+        """Return an engine over the samples."""
+        return create_engine(name, self.X, self.weights, **options)
 
     def starts(self, engine: Engine, count: int = 1) -> list[Order]:
         """Return founders in the engine's frame."""
@@ -102,6 +111,22 @@ def make_samples(kind: str, n: int, d: int, dtype: type, rng: np.random.Generato
     return X.astype(dtype)
 
 
+def made(
+    n: int,
+    d: int,
+    k: int,
+    *,
+    kind: str = "normal",
+    dtype: type = np.float64,
+    weighted: bool = False,
+    seed: int = 0,
+) -> Problem:
+    """Return samples of one of KINDS, with weights or without, and starts among them."""
+    rng = np.random.default_rng(seed)
+    X = make_samples(kind, n, d, dtype, rng)
+    return Problem(X, make_weights(n, rng) if weighted else None, k, "samples", seed)
+
+
 def make_weights(n: int, rng: np.random.Generator) -> FloatArray:
     """Weights over three orders of magnitude, one in five of them zero, but not all."""
     weights = 10.0 ** rng.uniform(-2.0, 1.0, size=n)
@@ -136,22 +161,17 @@ def problems(draw: Any, dtype: type, weighted: bool) -> Problem:
     return Problem(X, weights, k, draw(st.sampled_from(STARTS)), seed)
 
 
-def overlapping(n: int, seed: int, weighted: bool = False) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return samples in which K-means takes many iterations: there are no clusters."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 3))
-    return X, make_weights(n, rng) if weighted else None
-
-
-def with_momentum(engine_name: str, X, weights=None, **options) -> Engine:
+def with_momentum(engine_name: str, problem: Problem) -> Engine:
     """Return an engine; that on the GPU has momentum for large data only."""
-    if engine_name == "gpu":
-        from evomeans.engines.gpu import engine
+    with pytest.MonkeyPatch.context() as patch:
+        if engine_name == "gpu":
+            patch.setattr("evomeans.engines.gpu.engine.MANY_ROWS_ON_DEVICE", 1)
+        return problem.engine(engine_name)
 
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(engine, "MANY_ROWS_ON_DEVICE", 1)
-            return create_engine("gpu", X, weights, **options)
-    return create_engine(engine_name, X, weights, **options)
+
+def with_search(starts: list[Order], local_search: LocalSearch) -> list[Order]:
+    """Return orders with another local search."""
+    return [replace(start, local_search=local_search) for start in starts]
 
 
 def offspring(

@@ -16,7 +16,7 @@ from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.rules import BETTER, MOST_SPARE
 from limits import time_limit
 from oracles import in_frame, squared_distances
-from problems import paired, problems, without_shrinking
+from problems import Problem, paired, problems, without_shrinking
 
 BOTH = pytest.mark.parametrize("guiding_engine", ["reference", "cpu"])
 # The corners of a rectangle: halves side by side cost 4, one above the other 9.
@@ -44,15 +44,15 @@ class Parts:
     ----------
     engine : Engine
         Tells which centre is the closest.
-    X, weights : arrays
+    problem : Problem
     solutions : two (k, d) arrays
     """
 
-    def __init__(self, engine, X, weights, *solutions) -> None:
-        w = np.ones(len(X)) if weights is None else weights
-        k, counted = len(solutions[0]), np.flatnonzero(w)
+    def __init__(self, engine, problem, *solutions) -> None:
+        k, w = len(solutions[0]), problem.w
+        counted = np.flatnonzero(w)
         labels = [np.asarray(engine.assign(centers)[0])[counted] for centers in solutions]
-        samples = in_frame(engine.frame, X)[counted]
+        samples = in_frame(engine.frame, problem.X)[counted]
         self.errors = [
             np.bincount(own, w[counted] * squared_distances(samples, c)[range(len(own)), own], k)
             for own, c in zip(labels, solutions, strict=True)
@@ -114,9 +114,9 @@ def test_no_choice_of_parts_is_better(guiding_engine, dtype, weighted, data) -> 
     """Two refined solutions of all kinds of samples."""
     problem = data.draw(problems(dtype, weighted))
     with time_limit(20):
-        engine = create_engine(guiding_engine, problem.X, problem.weights)
+        engine = problem.engine(guiding_engine)
         one, two = engine.refine(problem.starts(engine, 2))
-        parts = Parts(engine, problem.X, problem.weights, one.centers, two.centers)
+        parts = Parts(engine, problem, one.centers, two.centers)
         found = engine.better_parts(one.centers, two.centers)
         if len(parts.names) <= 10:
             parts.check(found)
@@ -125,17 +125,20 @@ def test_no_choice_of_parts_is_better(guiding_engine, dtype, weighted, data) -> 
             assert child.inertia < min(one.inertia, two.inertia)
 
 
-def regions(rng: np.random.Generator, count: int, dtype=np.float64):
+def regions(seed: int, count: int, weighted: bool, dtype=np.float64):
     """Return regions of 12 samples each, and two solutions that spread their clusters differently.
 
     Every region has one to four clusters in each of them; both have as many in all.
     """
+    rng = np.random.default_rng(seed)
     places = 1000.0 * np.arange(count)
     samples = [at(place, rng.normal(size=(12, 2))) for place in places]
     X = np.vstack(samples).astype(dtype)
     first = rng.integers(1, 5, count)
     second = rng.permutation(first)
-    return X, *(begin(samples, counts, rng) for counts in (first, second))
+    solutions = [begin(samples, counts, rng) for counts in (first, second)]
+    weights = rng.integers(0, 4, len(X)).astype(float) if weighted else None
+    return Problem(X, weights, int(first.sum())), *solutions
 
 
 def begin(samples, counts, rng: np.random.Generator) -> np.ndarray:
@@ -158,12 +161,10 @@ def test_parts_with_any_number_of_clusters_are_chosen_best(
     """Regions far from each other are parts, or several; most of the time both have better ones."""
     gains, unequal = 0, 0
     for seed in range(15):
-        rng = np.random.default_rng(seed)
-        X, *solutions = regions(rng, count, dtype)
-        weights = rng.integers(0, 4, len(X)).astype(float) if weighted else None
-        engine = create_engine(guiding_engine, X, weights)
+        problem, *solutions = regions(seed, count, weighted, dtype)
+        engine = problem.engine(guiding_engine)
         one, two = refine_from(engine, *solutions)
-        parts = Parts(engine, X, weights, one.centers, two.centers)
+        parts = Parts(engine, problem, one.centers, two.centers)
         found = engine.better_parts(one.centers, two.centers, one.handle, two.handle)
         if len(parts.names) <= 11:
             parts.check(found)
@@ -184,22 +185,18 @@ def test_parts_with_any_number_of_clusters_are_chosen_best(
 def test_the_engines_agree_about_many_parts(dtype, weighted, count) -> None:
     agreed = 0
     for seed in range(10):
-        rng = np.random.default_rng(100 + seed)
-        X, *solutions = regions(rng, count, dtype)
-        weights = rng.integers(0, 4, len(X)).astype(float) if weighted else None
-        cpu, reference = (create_engine(name, X, weights) for name in ("cpu", "reference"))
-        one, two = (result.centers for result in refine_from(cpu, *solutions))
-        agreed += assert_equally_good(cpu, reference, X, weights, one, two)
+        problem, *solutions = regions(100 + seed, count, weighted, dtype)
+        engine = problem.engine("cpu")
+        agreed += assert_equally_good(engine, problem, refine_from(engine, *solutions))
     assert agreed >= 7
 
 
-def assert_equally_good(cpu, reference, X, weights, one, two) -> bool:
+def assert_equally_good(cpu, problem, results) -> bool:
     """Both engines find a gain, of the same size; return whether they do."""
-    parts = Parts(reference, X, weights, one, two)
-    found, expected = (engine.better_parts(one, two) for engine in (cpu, reference))
-    if np.array_equal(cpu.assign(one)[0], reference.assign(one)[0]) and np.array_equal(
-        cpu.assign(two)[0], reference.assign(two)[0]
-    ):
+    reference, solutions = problem.engine("reference"), [result.centers for result in results]
+    parts = Parts(reference, problem, *solutions)
+    found, expected = (engine.better_parts(*solutions) for engine in (cpu, reference))
+    if all(np.array_equal(cpu.assign(one)[0], reference.assign(one)[0]) for one in solutions):
         assert (found is None) == (expected is None)
         if found is not None:
             assert parts.total(*found) == pytest.approx(parts.total(*expected), rel=1e-12)
@@ -243,71 +240,57 @@ def assert_same_choice(found, expected) -> None:
 # ---- solutions made by hand ------------------------------------------------------------------
 
 
-@BOTH
-def test_each_parent_is_better_in_one_of_two_regions(guiding_engine, dtype) -> None:
-    """The child has the better half of both, whoever is first."""
-    X = np.vstack([CORNERS, at(100, CORNERS)]).astype(dtype)
-    engine = create_engine(guiding_engine, X, None)
-    first, second = encoded(engine, [GOOD, at(100, BAD)], [BAD, at(100, GOOD)])
-    gone, taken = engine.better_parts(first, second)
-    assert gone.tolist() == taken.tolist() == [False, False, True, True]
-    gone, taken = engine.better_parts(second, first)
-    assert gone.tolist() == taken.tolist() == [False, False, True, True][::-1]
-    child = put_together(second, first, (gone, taken))
-    assert engine.refine([Order(child)])[0].inertia == pytest.approx(8.0, rel=1e-6)
-
-
 PAIRS = [[0.0, 0.0], [0.0, 1.0], [30.0, 0.0], [30.0, 1.0]]
 SPLIT, WHOLE = [[0.0, 0.5], [30.0, 0.5]], [[15.0, 0.5]]
 WASTED = [[0.0, 0.0], [0.0, 1.0], [30.0, 0.5]]
 
 
-@BOTH
-def test_a_third_region_makes_up_for_different_numbers_of_clusters(guiding_engine) -> None:
-    """The first parent wastes a centre on the third region that it lacks in the second."""
-    X = np.vstack([CORNERS, at(100, PAIRS), at(200, PAIRS)])
-    engine = create_engine(guiding_engine, X, None)
-    first, second = encoded(
-        engine, [at(200, WASTED), GOOD, at(100, WHOLE)], [BAD, at(100, SPLIT), at(200, SPLIT)]
-    )
-    gone, taken = engine.better_parts(first, second)
-    assert gone.tolist() == [True, True, False, False, False, True]
-    assert taken.tolist() == [False, False, True, True, True, False]
-    child = put_together(first, second, (gone, taken))
-    assert engine.refine([Order(child)])[0].inertia == pytest.approx(4.0 + 1.0 + 1.0)
-
-
-@BOTH
-def test_a_better_version_with_more_clusters_is_no_use_if_nothing_makes_up_for_it(
-    guiding_engine,
-) -> None:
-    """The second parent is better in one region only because it has more clusters there."""
-    X = np.vstack([at(100, PAIRS), at(200, PAIRS)])
-    engine = create_engine(guiding_engine, X, None)
-    first, second = encoded(
-        engine, [at(100, WHOLE), at(200, SPLIT)], [at(100, SPLIT), at(200, WHOLE)]
-    )
-    assert engine.better_parts(first, second) is None
-
-
-@BOTH
-@pytest.mark.parametrize("spare", [MOST_SPARE, MOST_SPARE + 1])
-def test_numbers_of_clusters_may_differ_by_so_many_and_no_more(guiding_engine, spare) -> None:
-    """A wide row of samples wants the many centres that the first parent has in a narrow one."""
+def rows(spare: int):
+    """Return a case in which a wide row of samples wants the centres of a narrow one."""
     row = np.column_stack([np.arange(spare + 1.0), np.zeros(spare + 1)])
     wide, narrow = row * 5.0, row * 0.01
-    X = np.vstack([wide, at(1000, narrow), at(2000, CORNERS)])
-    engine = create_engine(guiding_engine, X, None)
     one, another = [np.mean(wide, axis=0)], [np.mean(narrow, axis=0)]
-    first, second = encoded(
-        engine, [one, at(1000, narrow), at(2000, GOOD)], [wide, at(1000, another), at(2000, BAD)]
+    found = None if spare > MOST_SPARE else "1" * (spare + 2) + "00"
+    return [wide, narrow, CORNERS], [one, narrow, GOOD], [wide, another, BAD], found, found
+
+
+# Samples of each region; both solutions there; which centres of the first give way, which of the
+# second replace them.
+BY_HAND = {
+    "each is better in one region": (
+        [CORNERS, CORNERS], [GOOD, BAD], [BAD, GOOD], "0011", "0011"
+    ),
+    "whoever is first": ([CORNERS, CORNERS], [BAD, GOOD], [GOOD, BAD], "1100", "1100"),
+    # The first wastes a centre on the third region that it lacks in the second.
+    "a third region makes up for different numbers of clusters": (
+        [CORNERS, PAIRS, PAIRS], [GOOD, WHOLE, WASTED], [BAD, SPLIT, SPLIT], "001110", "001110"
+    ),
+    # The second is better in one region only because it has more clusters there.
+    "nothing makes up for them": ([PAIRS, PAIRS], [WHOLE, SPLIT], [SPLIT, WHOLE], None, None),
+    "numbers of clusters differ by so many": rows(MOST_SPARE),
+    "numbers of clusters differ by one more": rows(MOST_SPARE + 1),
+    "the first is better everywhere": ([CORNERS, CORNERS], [GOOD, GOOD], [BAD, BAD], None, None),
+    "the second is better everywhere": ([CORNERS, CORNERS], [BAD, BAD], [GOOD, GOOD], None, None),
+}  # fmt: skip
+
+
+@BOTH
+@pytest.mark.parametrize("case", BY_HAND)
+def test_parts_made_by_hand(guiding_engine, case) -> None:
+    *places, gone, taken = BY_HAND[case]
+    X, *solutions = (
+        np.vstack([at(1000 * nth, points) for nth, points in enumerate(regions)])
+        for regions in places
     )
+    engine = create_engine(guiding_engine, X, None)
+    first, second = (engine.frame.encode(solution) for solution in solutions)
     found = engine.better_parts(first, second)
-    if spare > MOST_SPARE:
+    if gone is None:
         assert found is None
-    else:
-        assert found[0].tolist() == [True] * (spare + 2) + [False] * 2
-        assert found[1].tolist() == [True] * (spare + 2) + [False] * 2
+        return
+    assert ["".join("01"[flag] for flag in flags.tolist()) for flags in found] == [gone, taken]
+    inertias = [engine.assign(one)[1] for one in (first, second)]
+    assert engine.refine([Order(put_together(first, second, found))])[0].inertia < min(inertias)
 
 
 @paired
@@ -317,7 +300,7 @@ def test_numbers_of_clusters_may_differ_by_so_many_and_no_more(guiding_engine, s
 def test_equal_solutions_have_nothing_to_offer(guiding_engine, dtype, weighted, data) -> None:
     """Under any numbering."""
     problem = data.draw(problems(dtype, weighted))
-    engine = create_engine(guiding_engine, problem.X, problem.weights)
+    engine = problem.engine(guiding_engine)
     (one,) = engine.refine(problem.starts(engine))
     order = np.random.default_rng(problem.seed).permutation(problem.k)
     assert engine.better_parts(one.centers, one.centers, one.handle, one.handle) is None
@@ -345,11 +328,10 @@ def test_sparse_samples_have_the_parts_of_dense_ones(weighted, count) -> None:
     """With handles and without."""
     gains = 0
     for seed in range(10):
-        rng = np.random.default_rng(200 + seed)
-        X, *solutions = regions(rng, count)
-        weights = rng.integers(0, 4, len(X)).astype(float) if weighted else None
+        problem, *solutions = regions(200 + seed, count, weighted)
         found = []
-        for engine in (create_engine("cpu", own, weights) for own in (X, csr_array(X))):
+        for X in (problem.X, csr_array(problem.X)):
+            engine = CpuEngine(X, problem.weights)
             one, two = refine_from(engine, *solutions)
             found.append(engine.better_parts(one.centers, two.centers, one.handle, two.handle))
             assert_same_choice(engine.better_parts(one.centers, two.centers), found[-1])

@@ -1,4 +1,4 @@
-"""The course of a refinement, step by step; momentum, and refinements that are given up."""
+"""The course of a refinement, step by step; momentum, and refinements that are abandoned."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy.sparse import csr_array
 
-from evomeans.engines import Engine, create_engine
+from evomeans.engines import create_engine
 from evomeans.engines.course import (
     EARLIEST,
     PLAIN_STEPS,
@@ -31,135 +31,113 @@ from evomeans.engines.course import (
 from evomeans.engines.protocol import Ability, LocalSearch, Order, Refinement
 from evomeans.engines.rules import MAX_REPAIRS, repair_draw
 from oracles import assert_fixed_point, assert_same_bits, assert_same_solution
-from problems import MOMENTUM, Problem, offspring, overlapping, with_momentum
+from problems import MOMENTUM, Problem, made, offspring, with_momentum, with_search
 
-FULL = np.ones(3)
-SWAPS = LocalSearch(single_moves=True, swaps=5)
+SWAPS = {"local_search": LocalSearch(single_moves=True, swaps=5)}
+LIMITED = {"local_search": LocalSearch(max_iter=2, swaps=5, momentum=True)}
+BEGIN, KMEANS, FIRST = Begin(), Descend(), Relocate(2, 0.25, 0.125)
 
 
-def level(inertia: float = 9.0, weights=FULL) -> Level:
+def level(inertia: float = 9.0, weights=(1, 1, 1)) -> Level:
     return Level(inertia, np.asarray(weights, dtype=float))
 
 
-def follow(start: Order, *answers, reached=None):
-    """Return the steps of a course and its end, given the answers to all but Begin and Relocate."""
-    steps, given = [], iter(answers)
+def repaired(cluster: int, repair: int) -> Relocate:
+    return Relocate(cluster, *repair_draw(0.25, 0.125, repair))
+
+
+# What differs from a plain start, the answers to all but Begin and Relocate, and the steps. The
+# last answer that is a level is the end.
+COURSES = {
+    "K-means alone": ({}, [level(7.0)], [BEGIN, KMEANS]),
+    "a relocation comes first": ({"removed": 2}, [level()], [BEGIN, FIRST, KMEANS]),
+    "empty clusters are refilled one by one, with draws counted over the whole refinement": (
+        {},
+        [level(9.0, [1, 0, 0]), level(8.0, [2, 1, 0]), level(7.0)],
+        [BEGIN, KMEANS, repaired(1, 1), repaired(2, 2), KMEANS, repaired(2, 3), KMEANS],
+    ),
+    "refilling ends after a fixed number of repairs": (
+        {},
+        [level(9.0, [1, 1, 0])] * (MAX_REPAIRS * 3 + 1),
+        [BEGIN, KMEANS]
+        + [step for n in range(MAX_REPAIRS * 3) for step in (repaired(2, n + 1), KMEANS)],
+    ),
+    "centres are snapped where all samples sit on them": (
+        {},
+        [level(0.0), True, level(0.0, [3, 0, 0])],
+        [BEGIN, KMEANS, IsOnSamples(), Snap()],
+    ),
+    "empty clusters cannot be helped there": (
+        {},
+        [level(0.0, [1, 2, 0]), True, True, level(0.0, [3, 0, 0])],
+        [BEGIN, KMEANS, IsOnSamples(), IsOnSamples(), Snap()],
+    ),
+    "a small inertia that is no rounding is left alone": (
+        {},
+        [level(1e-21), False],
+        [BEGIN, KMEANS, IsOnSamples()],
+    ),
+    "after swaps, K-means goes over all samples": (
+        SWAPS,
+        [level(9.0), True, level(8.0)],
+        [BEGIN, KMEANS, Swap(), KMEANS],
+    ),
+    "without a success, swaps change nothing": (
+        SWAPS,
+        [level(9.0), False],
+        [BEGIN, KMEANS, Swap()],
+    ),
+    "if rounding made swaps worse, the start is refined again without them": (
+        {"removed": 2, **SWAPS},
+        [level(9.0), True, level(9.5), level(9.0)],
+        [BEGIN, FIRST, KMEANS, Swap(), KMEANS, BEGIN, FIRST, KMEANS],
+    ),
+    "limited steps have neither swaps nor momentum": (LIMITED, [level()], [BEGIN, KMEANS]),
+    "an engine may run K-means before it asks": (
+        {"removed": 2, "reached": level(7.0), **SWAPS},
+        [False],
+        [Swap()],
+    ),
+    "then clusters are refilled from there": (
+        {"reached": level(7.0, [1, 0, 1])},
+        [level(6.0)],
+        [repaired(1, 1), KMEANS],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COURSES)
+def test_the_steps_of_a_course(name) -> None:
+    changes, answers, expected = COURSES[name]
+    reached = changes.get("reached")
+    changes = {key: value for key, value in changes.items() if key != "reached"}
+    start = Order(np.zeros((3, 1)), alpha=0.25, quantile=0.125, **changes)
     asking = course(start, total_weight=3.0, reached=reached)
-    answer = None
+    given, steps, answer = iter(answers), [], None
     while True:
         try:
-            step = asking.send(answer)
-        except StopIteration as end:
-            assert next(given, None) is None, "not all answers were asked for"
-            return steps, end.value
-        steps.append(step)
-        answer = None if isinstance(step, Begin | Relocate) else next(given)
-
-
-def start(**changes) -> Order:
-    return Order(np.zeros((3, 1)), alpha=0.25, quantile=0.125, **changes)
-
-
-def test_k_means_alone() -> None:
-    steps, end = follow(start(), level(7.0))
-    assert steps == [Begin(), Descend()]
-    assert end.inertia == 7.0
-
-
-def test_a_relocation_comes_before_k_means() -> None:
-    steps, _ = follow(start(removed=2), level())
-    assert steps == [Begin(), Relocate(2, 0.25, 0.125), Descend()]
-
-
-def test_an_engine_may_run_k_means_before_it_asks() -> None:
-    """Then the course continues from there."""
-    steps, end = follow(start(removed=2, local_search=SWAPS), False, reached=level(7.0))
-    assert steps == [Swap()]
-    assert end.inertia == 7.0
-    steps, end = follow(start(), level(6.0), reached=level(7.0, [1, 0, 1]))
-    assert steps == [Relocate(1, *repair_draw(0.25, 0.125, 1)), Descend()]
-    assert end.inertia == 6.0
-
-
-def test_empty_clusters_are_refilled_one_by_one_and_k_means_follows() -> None:
-    """The draws are those of the rule, counted over the whole refinement."""
-    steps, end = follow(
-        start(), level(9.0, [1, 0, 0]), level(8.0, [2, 1, 0]), level(7.0, [1, 1, 1])
-    )
-    draws = [repair_draw(0.25, 0.125, repair) for repair in (1, 2, 3)]
-    assert steps == [
-        Begin(),
-        Descend(),
-        Relocate(1, *draws[0]),
-        Relocate(2, *draws[1]),
-        Descend(),
-        Relocate(2, *draws[2]),
-        Descend(),
-    ]
-    assert end.inertia == 7.0
-
-
-def test_refilling_ends_after_a_fixed_number_of_repairs() -> None:
-    always_empty = [level(9.0, [1, 1, 0])] * (MAX_REPAIRS * 3 + 1)
-    steps, _ = follow(start(), *always_empty)
-    assert sum(isinstance(step, Relocate) for step in steps) == MAX_REPAIRS * 3
-
-
-@pytest.mark.parametrize("weights", [FULL, [1, 2, 0]])
-def test_centres_are_snapped_where_all_samples_sit_on_them(weights) -> None:
-    """Then empty clusters cannot be helped; the last answer is the end."""
-    asked = [True, True] if not np.all(weights) else [True]
-    steps, end = follow(start(), level(0.0, weights), *asked, level(0.0, [3, 0, 0]))
-    assert steps == [Begin(), Descend(), *[IsOnSamples() for _ in asked], Snap()]
-    assert end.weights.tolist() == [3, 0, 0]
-
-
-def test_a_small_inertia_that_is_no_rounding_is_left_alone() -> None:
-    steps, _ = follow(start(), level(1e-21), False)
-    assert steps == [Begin(), Descend(), IsOnSamples()]
-
-
-def test_swaps_follow_and_k_means_goes_over_all_samples_after_them() -> None:
-    steps, end = follow(start(local_search=SWAPS), level(9.0), True, level(8.0))
-    assert steps == [Begin(), Descend(), Swap(), Descend()]
-    assert end.inertia == 8.0
-
-
-def test_without_a_success_swaps_change_nothing() -> None:
-    steps, end = follow(start(local_search=SWAPS), level(9.0), False)
-    assert steps == [Begin(), Descend(), Swap()]
-    assert end.inertia == 9.0
-
-
-def test_if_rounding_made_swaps_worse_the_start_is_refined_again_without_them() -> None:
-    answers = level(9.0), True, level(9.5), level(9.0)
-    steps, end = follow(start(removed=1, local_search=SWAPS), *answers)
-    assert steps == [
-        Begin(),
-        Relocate(1, 0.25, 0.125),
-        Descend(),
-        Swap(),
-        Descend(),
-        Begin(),
-        Relocate(1, 0.25, 0.125),
-        Descend(),
-    ]
-    assert end.inertia == 9.0
-
-
-def test_limited_steps_have_no_swaps() -> None:
-    steps, _ = follow(start(local_search=LocalSearch(max_iter=2, swaps=5)), level())
-    assert steps == [Begin(), Descend()]
+            steps.append(asking.send(answer))
+        except StopIteration as stop:
+            end = stop.value
+            break
+        answer = None if isinstance(steps[-1], Begin | Relocate) else next(given)
+    assert steps == expected
+    assert next(given, None) is None, "not all answers were asked for"
+    assert end is [one for one in [reached, *answers] if isinstance(one, Level)][-1]
 
 
 # ---- momentum ------------------------------------------------------------------------------------
 
 
+def overlapping(n: int, seed: int, k: int = 6, weighted: bool = False) -> Problem:
+    """Return a problem in which K-means takes many iterations: there are no clusters."""
+    return made(n, 3, k, weighted=weighted, seed=seed)
+
+
 def test_refinements_are_fixed_points_of_k_means(engine_name, weighted) -> None:
-    X, weights = overlapping(900, 0, weighted)
-    engine, problem = with_momentum(engine_name, X, weights), Problem(X, weights, 6, "samples", 0)
-    for start in problem.starts(engine, 3):
-        (result,) = engine.refine([replace(start, local_search=MOMENTUM)])
+    problem = overlapping(900, 0, weighted=weighted)
+    engine = with_momentum(engine_name, problem)
+    for result in engine.refine(with_search(problem.starts(engine, 3), MOMENTUM)):
         assert_fixed_point(engine, problem, result)
         (again,) = engine.refine([Order(result.centers)])
         assert_array_equal(again.centers, result.centers)
@@ -167,18 +145,14 @@ def test_refinements_are_fixed_points_of_k_means(engine_name, weighted) -> None:
 
 def test_founders_and_offspring_equal_the_references(fast_engine_name, weighted) -> None:
     """With relocated centres, and with and without a parent's handle."""
-    X, weights = overlapping(500, 1, weighted)
-    engine, reference = (
-        with_momentum(fast_engine_name, X, weights),
-        create_engine("reference", X, weights),
-    )
-    problem, rng = Problem(X, weights, 5, "samples", 1), np.random.default_rng(1)
-    starts = [replace(one, local_search=MOMENTUM) for one in problem.starts(engine, 2)]
+    problem, rng = overlapping(500, 1, 5, weighted), np.random.default_rng(1)
+    engine, reference = with_momentum(fast_engine_name, problem), problem.engine("reference")
+    starts = with_search(problem.starts(engine, 2), MOMENTUM)
     mother, father = engine.refine(starts)
     for result, expected in zip((mother, father), reference.refine(starts), strict=True):
         assert_same_solution(result, expected)
     for _ in range(3):
-        start = replace(offspring(mother, father, rng), local_search=MOMENTUM)
+        start = offspring(mother, father, rng, local_search=MOMENTUM)
         (expected,) = reference.refine([start])
         for result in engine.refine([start, replace(start, parent=None)]):
             assert_same_solution(result, expected)
@@ -187,19 +161,18 @@ def test_founders_and_offspring_equal_the_references(fast_engine_name, weighted)
 
 def test_empty_clusters_are_refilled(engine_name) -> None:
     """All centres but one begin empty; none drifts away with its momentum."""
-    X, _ = overlapping(400, 2)
-    engine = with_momentum(engine_name, X)
-    centers = np.tile(engine.samples_at(np.array([0.5])), (5, 1))
-    (result,) = engine.refine([Order(centers, 0.5, 0.3, local_search=MOMENTUM)])
+    problem = replace(overlapping(400, 2, 5), start="one point")
+    engine = with_momentum(engine_name, problem)
+    (result,) = engine.refine(with_search(problem.starts(engine), MOMENTUM))
     assert (result.cluster_weights > 0).all()
-    assert_fixed_point(engine, Problem(X, None, 5, "samples", 2), result)
+    assert_fixed_point(engine, problem, result)
 
 
 def test_a_batch_gives_the_same_bits_as_one_by_one(engine_name) -> None:
-    X, weights = overlapping(600, 3, weighted=True)
-    engine, problem = with_momentum(engine_name, X, weights), Problem(X, weights, 5, "samples", 3)
+    problem = overlapping(600, 3, 5, weighted=True)
+    engine = with_momentum(engine_name, problem)
     # One of them without: it waits for none of the others.
-    starts = [replace(one, local_search=MOMENTUM) for one in problem.starts(engine, 3)]
+    starts = with_search(problem.starts(engine, 3), MOMENTUM)
     starts[1] = replace(starts[1], local_search=LocalSearch())
     for start, result in zip(starts, engine.refine(starts), strict=True):
         assert_same_bits(engine.refine([start])[0], result)
@@ -207,36 +180,29 @@ def test_a_batch_gives_the_same_bits_as_one_by_one(engine_name) -> None:
 
 @pytest.mark.usefixtures("eager_threads", "_compiled_kernels")
 def test_any_number_of_threads_gives_the_same_bits() -> None:
-    X, weights = overlapping(20_000, 4, weighted=True)
-    problem, answers = Problem(X, weights, 6, "samples", 4), []
-    for n_jobs in (1, 3):
-        engine = create_engine("cpu", X, weights, n_jobs=n_jobs)
-        (start,) = problem.starts(engine)
-        answers += engine.refine([replace(start, local_search=MOMENTUM)])
-    assert_same_bits(*answers)
-    assert answers[0].n_iter == answers[1].n_iter
+    problem = overlapping(20_000, 4, weighted=True)
+    engines = [problem.engine("cpu", n_jobs=n_jobs) for n_jobs in (1, 3)]
+    starts = with_search(problem.starts(engines[0]), MOMENTUM)
+    assert_same_bits(*(engine.refine(starts)[0] for engine in engines))
 
 
 @pytest.mark.usefixtures("_compiled_kernels")
 def test_far_fewer_iterations_where_clusters_overlap() -> None:
     """And solutions that are as deep, on average."""
-    X, _ = overlapping(30_000, 5)
-    engine, problem = create_engine("cpu", X, None), Problem(X, None, 10, "samples", 5)
+    problem = overlapping(30_000, 5, 10)
+    engine = problem.engine("cpu")
     starts = problem.starts(engine, 6)
-    plain = engine.refine(starts)
-    fast = engine.refine([replace(one, local_search=MOMENTUM) for one in starts])
+    plain, fast = engine.refine(starts), engine.refine(with_search(starts, MOMENTUM))
     assert sum(one.n_iter for one in fast) < 0.6 * sum(one.n_iter for one in plain)
     assert np.mean([one.inertia for one in fast]) < 1.001 * np.mean([one.inertia for one in plain])
 
 
 @pytest.mark.usefixtures("_compiled_kernels")
 def test_single_moves_follow() -> None:
-    X, _ = overlapping(300, 6)
-    engine, problem = create_engine("cpu", X, None), Problem(X, None, 12, "samples", 6)
-    (start,) = problem.starts(engine)
-    both = LocalSearch(momentum=True, single_moves=True)
-    (result,) = engine.refine([replace(start, local_search=both)])
-    (again,) = engine.refine([Order(result.centers, local_search=LocalSearch(single_moves=True))])
+    problem, moves = overlapping(300, 6, 12), LocalSearch(single_moves=True)
+    engine = problem.engine("cpu")
+    (result,) = engine.refine(with_search(problem.starts(engine), replace(moves, momentum=True)))
+    (again,) = engine.refine([Order(result.centers, local_search=moves)])
     assert_array_equal(again.centers, result.centers)
 
 
@@ -247,7 +213,91 @@ def test_sparse_samples_have_none() -> None:
         engine.refine([Order(np.eye(4)[:2], local_search=MOMENTUM)])
 
 
-# ---- the rule itself -------------------------------------------------------------------------
+# ---- when a refinement is abandoned --------------------------------------------------------------
+
+
+def explained(result: Refinement) -> float:
+    return float(result.cluster_weights @ np.sum(result.centers**2, axis=1))
+
+
+def test_what_centres_explain_and_the_inertia_make_a_constant(weighted) -> None:
+    """Whatever the number of clusters."""
+    problem = overlapping(300, 7, weighted=weighted)
+    engine = problem.engine("reference")
+    totals = []
+    for k in (2, 9):
+        (result,) = engine.refine(replace(problem, k=k).starts(engine))
+        totals.append(explained(result) + engine.frame.inertia_in_frame(result.inertia))
+    assert totals[0] == pytest.approx(totals[1], rel=1e-12)
+
+
+def test_one_that_is_low_enough_is_never_abandoned(engine_name, weighted) -> None:
+    """Its bits are those of one that need not get anywhere."""
+    problem = overlapping(900, 0, weighted=weighted)
+    engine = with_momentum(engine_name, problem)
+    (start,) = with_search(problem.starts(engine), MOMENTUM)
+    (free,) = engine.refine([start])
+    (bound,) = engine.refine([replace(start, least_explained=0.5 * explained(free))])
+    assert not bound.is_given_up
+    assert_same_bits(bound, free)
+
+
+def test_a_hopeless_one_is_abandoned_after_as_many_steps_on_every_engine(engine_name) -> None:
+    """And takes none of the others of its batch with it."""
+    problem = overlapping(900, 0)
+    engine, reference = with_momentum(engine_name, problem), problem.engine("reference")
+    (start,) = with_search(problem.starts(engine), MOMENTUM)
+    hopeless = replace(start, least_explained=2.0 * explained(engine.refine([start])[0]))
+    ended, given_up = engine.refine([start, hopeless])
+    assert not ended.is_given_up
+    assert given_up.is_given_up
+    assert math.isinf(given_up.inertia)
+    assert given_up.n_iter == reference.refine([hopeless])[0].n_iter < ended.n_iter
+
+
+@pytest.mark.usefixtures("eager_threads", "_compiled_kernels")
+def test_threads_do_not_matter_to_one_that_is_abandoned() -> None:
+    problem, answers = overlapping(20_000, 4), []
+    for n_jobs in (1, 3):
+        engine = problem.engine("cpu", n_jobs=n_jobs)
+        (start,) = with_search(problem.starts(engine), MOMENTUM)
+        least = 1.05 * explained(engine.refine([start])[0])
+        answers += engine.refine([replace(start, least_explained=least)])
+    assert answers[0].is_given_up
+    assert answers[0].n_iter == answers[1].n_iter
+
+
+@pytest.mark.usefixtures("_compiled_kernels")
+@pytest.mark.parametrize("local_search", [LocalSearch(), LocalSearch(momentum=True, swaps=2)])
+def test_swaps_and_plain_k_means_continue(local_search) -> None:
+    problem = overlapping(500, 1)
+    engine = problem.engine("cpu")
+    (start,) = with_search(problem.starts(engine), local_search)
+    assert not engine.refine([replace(start, least_explained=1e300)])[0].is_given_up
+
+
+def judged(values: list[float], least: float) -> list[bool]:
+    """Return what is said of one centre whose clusters explain these values."""
+    rule, one = AbandonRule(least), np.ones(1)
+    # With the centre at 1 and the mean at m, 2m − 1 is explained.
+    return [rule.is_hopeless(one[:, None], np.full((1, 1), (v + 1) / 2), one) for v in values]
+
+
+def test_there_is_hope_in_the_beginning_and_as_long_as_it_gains_much() -> None:
+    """After ten steps of one each, the last five have gained five, and may twice do so again.
+
+    A step uphill is no gain.
+    """
+    assert judged([1.0] * EARLIEST, 2.0) == [False] * (EARLIEST - 1) + [True]
+    gains = [1.0 + step for step in range(20)]
+    assert not any(judged(gains, 20.0))
+    assert judged(gains, 20.5)[EARLIEST - 1]
+    uphill = [5.0] * (EARLIEST - 1) + [4.0]
+    assert not judged(uphill, 4.0)[-1]
+    assert judged(uphill, 4.5)[-1]
+
+
+# ---- the rule of momentum ----------------------------------------------------------------------
 
 
 def test_a_quadratic_valley_takes_the_square_root_of_the_iterations() -> None:
@@ -301,107 +351,3 @@ def test_an_engine_that_leads_by_itself_is_asked_once() -> None:
     with pytest.raises(StopIteration) as end:
         steps.send(np.ones(1))
     assert end.value.value.inertia == np.inf
-
-
-def test_there_is_none_with_a_limit_of_steps() -> None:
-    limited = LocalSearch(momentum=True, max_iter=3)
-    steps = course(Order(np.zeros((1, 1)), local_search=limited), total_weight=1.0)
-    assert [next(steps), steps.send(None)] == [Begin(), Descend()]
-
-
-# ---- refinements that are given up ---------------------------------------------------------------
-
-
-def explained(result: Refinement) -> float:
-    return float(result.cluster_weights @ np.sum(result.centers**2, axis=1))
-
-
-def started(engine: Engine, X, weights=None) -> Order:
-    (start,) = Problem(X, weights, 6, "samples", 0).starts(engine)
-    return replace(start, local_search=MOMENTUM)
-
-
-def test_what_centres_explain_and_the_inertia_make_a_constant(weighted) -> None:
-    """Whatever the number of clusters."""
-    X, weights = overlapping(300, 7, weighted)
-    engine = create_engine("reference", X, weights)
-    solutions = [Problem(X, weights, k, "samples", 0).starts(engine)[0] for k in (2, 9)]
-    totals = [
-        explained(one) + engine.frame.inertia_in_frame(one.inertia)
-        for one in engine.refine(solutions)
-    ]
-    assert totals[0] == pytest.approx(totals[1], rel=1e-12)
-
-
-def test_one_that_is_deep_enough_is_never_given_up(engine_name, weighted) -> None:
-    """Its bits are those of one that need not get anywhere."""
-    X, weights = overlapping(900, 0, weighted)
-    engine = with_momentum(engine_name, X, weights)
-    start = started(engine, X, weights)
-    (free,) = engine.refine([start])
-    (bound,) = engine.refine([replace(start, least_explained=0.5 * explained(free))])
-    assert not bound.is_given_up
-    assert_same_bits(bound, free)
-
-
-def test_a_hopeless_one_is_given_up_after_as_many_steps_on_every_engine(engine_name) -> None:
-    """And takes none of the others of its batch with it."""
-    X, _ = overlapping(900, 0)
-    engine, reference = with_momentum(engine_name, X), create_engine("reference", X, None)
-    start = started(engine, X)
-    hopeless = replace(start, least_explained=2.0 * explained(engine.refine([start])[0]))
-    ended, given_up = engine.refine([start, hopeless])
-    assert not ended.is_given_up
-    assert given_up.is_given_up
-    assert math.isinf(given_up.inertia)
-    assert given_up.n_iter == reference.refine([hopeless])[0].n_iter < ended.n_iter
-
-
-@pytest.mark.usefixtures("eager_threads", "_compiled_kernels")
-def test_threads_do_not_matter() -> None:
-    X, _ = overlapping(20_000, 4)
-    answers = []
-    for n_jobs in (1, 3):
-        engine = create_engine("cpu", X, None, n_jobs=n_jobs)
-        start = started(engine, X)
-        least = 1.05 * explained(engine.refine([start])[0])
-        answers += engine.refine([replace(start, least_explained=least)])
-    assert answers[0].is_given_up
-    assert answers[0].n_iter == answers[1].n_iter
-
-
-@pytest.mark.usefixtures("_compiled_kernels")
-def test_swaps_and_plain_k_means_go_on() -> None:
-    X, _ = overlapping(500, 1)
-    engine = create_engine("cpu", X, None)
-    start = replace(started(engine, X), least_explained=1e300)
-    for local_search in (LocalSearch(), LocalSearch(momentum=True, swaps=2)):
-        (result,) = engine.refine([replace(start, local_search=local_search)])
-        assert not result.is_given_up
-
-
-# ---- the rule itself -------------------------------------------------------------------------
-
-
-def judged(values: list[float], least: float) -> list[bool]:
-    """Return what is said of one centre whose clusters explain these values."""
-    rule, one = AbandonRule(least), np.ones(1)
-    # With the centre at 1 and the mean at m, 2m − 1 is explained.
-    return [rule.is_hopeless(one[:, None], np.full((1, 1), (v + 1) / 2), one) for v in values]
-
-
-def test_nothing_is_said_in_the_beginning() -> None:
-    assert judged([1.0] * EARLIEST, 2.0) == [False] * (EARLIEST - 1) + [True]
-
-
-def test_as_long_as_it_gains_much_there_is_hope() -> None:
-    """After ten steps of one each, the last five have gained five, and may twice do so again."""
-    gains = [1.0 + step for step in range(20)]
-    assert not any(judged(gains, 20.0))
-    assert judged(gains, 20.5)[EARLIEST - 1]
-
-
-def test_a_step_uphill_is_no_gain() -> None:
-    values = [5.0] * (EARLIEST - 1) + [4.0]
-    assert not judged(values, 4.0)[-1]
-    assert judged(values, 4.5)[-1]

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from evomeans.engines import Engine, Order, Refinement, create_engine
+from evomeans.engines import Engine, Order, Refinement
 from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.protocol import Ability
 from evomeans.search import DEEP, PAPER, Crossing, SearchResult, SearchSettings, Strategy, solve
 from evomeans.search.crossover import partition_crossover
 from oracles import assert_same_bits, trace
-from problems import make_samples, make_weights
+from problems import made
 
 SETTINGS = SearchSettings(4, 8, max_offspring=40)
 PARTS = Crossing(partition_crossover, needs=frozenset({Ability.PARTS}))
@@ -53,74 +53,59 @@ class Forgetful(Engine):
     def _forget(self, start: Order) -> Order:
         if self.rng.random() < 0.5:
             self.lost += start.parent is not None
-            return dataclasses.replace(start, parent=None)
+            return replace(start, parent=None)
         return start
 
 
 def search(engine: Engine, k: int = 6, strategy: Strategy = PAPER) -> SearchResult:
-    settings = dataclasses.replace(SETTINGS, strategy=strategy)
+    settings = replace(SETTINGS, strategy=strategy)
     return solve(engine, k, settings, np.random.default_rng(0))
 
 
 def deep_search(engine: Engine) -> SearchResult:
     """Search with small clusters, so that there are swaps, and with parts of all parents."""
-    return search(engine, 40, dataclasses.replace(DEEP, crossovers=(PARTS, *DEEP.crossovers[1:])))
-
-
-def samples(dtype, weighted, n=1500, d=4):
-    rng = np.random.default_rng(30)
-    X = make_samples("normal", n, d, dtype, rng)
-    return X, make_weights(n, rng) if weighted else None
+    return search(engine, 40, replace(DEEP, crossovers=(PARTS, *DEEP.crossovers[1:])))
 
 
 @pytest.mark.usefixtures("eager_threads")
-@pytest.mark.parametrize("n_jobs", [2, 4])
-def test_a_search_does_not_depend_on_the_number_of_threads(dtype, weighted, n_jobs) -> None:
-    X, weights = samples(dtype, weighted, n=3000)
-    alone = search(create_engine("cpu", X, weights, n_jobs=1))
-    together = search(create_engine("cpu", X, weights, n_jobs=n_jobs))
-    assert trace(together) == trace(alone)
+@pytest.mark.parametrize(
+    ("searched", "kind"),
+    [(search, "normal"), *((deep_search, kind) for kind in ("normal", "integers", "duplicates"))],
+)
+def test_a_search_does_not_depend_on_threads_handles_or_memory(
+    searched, kind, dtype, weighted
+) -> None:
+    """Also where samples are as close to one centre as to another.
 
-
-def test_a_search_does_not_depend_on_handles(dtype, weighted) -> None:
-    """Half of them dropped, in two different ways."""
-    X, weights = samples(dtype, weighted)
-    remembering = search(create_engine("cpu", X, weights))
+    Half of the handles are dropped. With room for a single state, almost every handle is forgotten
+    before it is used.
+    """
+    problem = made(700, 3, 6, kind=kind, dtype=dtype, weighted=weighted, seed=31)
+    expected = trace(searched(problem.engine("cpu")))
+    for n_jobs in (2, 4):
+        assert trace(searched(problem.engine("cpu", n_jobs=n_jobs))) == expected
     for seed in (1, 2):
-        engine = Forgetful(create_engine("cpu", X, weights), seed)
-        assert trace(search(engine)) == trace(remembering)
-        assert engine.lost > 5
-
-
-@pytest.mark.usefixtures("eager_threads")
-@pytest.mark.parametrize("kind", ["normal", "integers", "duplicates"])
-def test_a_deep_search_does_not_depend_on_any_of_that(kind, dtype, weighted) -> None:
-    """Also where samples are as close to one centre as to another."""
-    rng = np.random.default_rng(31)
-    X = make_samples(kind, 700, 3, dtype, rng)
-    weights = make_weights(len(X), rng) if weighted else None
-    expected = trace(deep_search(create_engine("cpu", X, weights)))
-    forgetful = Forgetful(create_engine("cpu", X, weights), 1)
-    assert trace(deep_search(forgetful)) == expected
-    assert trace(deep_search(create_engine("cpu", X, weights, n_jobs=2))) == expected
-    assert trace(deep_search(CpuEngine(X, weights, memory_budget=1))) == expected
+        forgetful = Forgetful(problem.engine("cpu"), seed)
+        assert trace(searched(forgetful)) == expected
+        assert forgetful.lost > 5
+    assert trace(searched(CpuEngine(problem.X, problem.weights, memory_budget=1))) == expected
 
 
 def test_the_handle_of_another_engine_is_ignored(engine_name) -> None:
     """Over the same number of samples and clusters, where a mix-up would go unnoticed."""
-    X, weights = samples(np.float64, True, n=300)
-    engine, other = (create_engine(engine_name, one, weights) for one in (X, X[::-1].copy()))
+    problem = made(300, 4, 6, weighted=True)
+    stranger = replace(problem, X=problem.X[::-1].copy())
+    engine, other = (one.engine(engine_name) for one in (problem, stranger))
     start = Order(engine.samples_at((np.arange(6) + 0.5) / 6))
     (stranger,) = other.refine([start])
     (expected,) = engine.refine([start])
-    (result,) = engine.refine([dataclasses.replace(start, parent=stranger.handle)])
+    (result,) = engine.refine([replace(start, parent=stranger.handle)])
     assert_same_bits(result, expected)
 
 
 def test_the_same_engine_can_be_searched_twice(engine_name) -> None:
     """Nothing that an engine remembers of one search leaks into the next."""
-    X, weights = samples(np.float64, True, n=200)
-    engine = create_engine(engine_name, X, weights)
+    engine = made(200, 4, 6, weighted=True).engine(engine_name)
     first = search(engine)
     search(engine, k=3)
     assert trace(search(engine)) == trace(first)
@@ -131,9 +116,9 @@ def test_engines_make_the_same_search_up_to_rounding(engine_name) -> None:
 
     Copies of a solution may differ in their last bits on one engine and not on the other.
     """
-    X, weights = samples(np.float64, True, n=300)
+    problem = made(300, 4, 6, weighted=True, seed=30)
     settings = SearchSettings(8, 16, max_offspring=16)
-    engines = [create_engine(name, X, weights) for name in ("reference", engine_name)]
+    engines = [problem.engine(name) for name in ("reference", engine_name)]
     engines[1].batch = 1
     one, two = (solve(each, 6, settings, np.random.default_rng(0)).history for each in engines)
     assert not one.column("clone").any()

@@ -8,21 +8,11 @@ import pytest
 from evomeans.engines import create_engine
 from evomeans.search import SearchSettings, solve
 from oracles import lowest_inertia, squared_distances
+from problems import make_samples
 
 KINDS = ("normal", "integers", "duplicates", "blobs")
 CASES = {"reference": 3, "cpu": 20, "gpu": 2, "dask": 2}
 SETTINGS = SearchSettings(patience=100)
-
-
-def tiny_samples(kind: str, n: int, d: int, rng: np.random.Generator) -> np.ndarray:
-    if kind == "integers":
-        return rng.integers(0, 4, size=(n, d)).astype(float)
-    X = rng.normal(size=(n, d))
-    if kind == "duplicates":
-        return X[rng.integers(0, max(2, n // 2), size=n)]
-    if kind == "blobs":
-        return X + 3.0 * rng.integers(0, 4, size=(n, 1))
-    return X
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -32,7 +22,7 @@ def test_the_search_reaches_the_global_optimum(engine_name, weighted, kind) -> N
         rng = np.random.default_rng([seed, KINDS.index(kind)])
         k, d = int(rng.integers(1, 5)), int(rng.integers(1, 4))
         n = int(rng.integers(k, 13))
-        X = tiny_samples(kind, n, d, rng)
+        X = make_samples(kind, n, d, np.float64, rng)
         weights = rng.integers(1, 4, n) + rng.choice([0.0, 0.5], n) if weighted else None
         engine = create_engine(engine_name, X, weights)
         result = solve(engine, k, SETTINGS, np.random.default_rng(seed))

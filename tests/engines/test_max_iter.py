@@ -7,11 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evomeans.engines import create_engine
 from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.protocol import LocalSearch
 from limits import time_limit
@@ -23,7 +22,7 @@ from oracles import (
     in_frame,
     squared_distances,
 )
-from problems import Problem, make_samples, make_weights, offspring, paired, problems
+from problems import made, offspring, paired, problems, with_search, without_shrinking
 
 
 def steps_of(count: int | None) -> LocalSearch:
@@ -48,16 +47,15 @@ def stepped(samples, weights, centers, steps: int):
 @pytest.mark.parametrize(("n", "d"), [(60, 2), (700, 5)])
 def test_so_many_steps_are_made(rival_engine_name, dtype, weighted, n, d, steps) -> None:
     """Each a move to the means and an assignment; the inertia is that of the centres returned."""
-    rng = np.random.default_rng(n)
-    X = make_samples("normal", n, d, dtype, rng)
-    weights = rng.uniform(0.5, 2.0, size=n) if weighted else None
-    engine = create_engine(rival_engine_name, X, weights)
-    problem = Problem(X, weights, 6, "samples", n)
-    samples = in_frame(engine.frame, X)
+    problem = made(n, d, 6, dtype=dtype, weighted=weighted, seed=n)
+    # Nearly equal, so that no two centres begin at the same row.
+    weights = np.random.default_rng(n).uniform(0.9, 1.1, n) if weighted else None
+    problem = replace(problem, weights=weights)
+    engine = problem.engine(rival_engine_name)
+    samples = in_frame(engine.frame, problem.X)
     for start in problem.starts(engine, 3):
-        (result,) = engine.refine([replace(start, local_search=steps_of(steps))])
-        w = np.ones(n) if weights is None else weights
-        centers, inertia, totals = stepped(samples, w, start.centers, steps)
+        (result,) = engine.refine(with_search([start], steps_of(steps)))
+        centers, inertia, totals = stepped(samples, problem.w, start.centers, steps)
         assert totals.all()
         assert_allclose(result.centers, centers, rtol=0.0, atol=1e-12)
         assert_allclose(result.cluster_weights, totals, rtol=1e-12)
@@ -66,42 +64,36 @@ def test_so_many_steps_are_made(rival_engine_name, dtype, weighted, n, d, steps)
 
 
 @paired
-@settings(phases=[Phase.explicit, Phase.generate], max_examples=30)
+@settings(without_shrinking, max_examples=30)
 @given(st.data())
 def test_what_it_says_is_true_of_all_kinds_of_samples(
     rival_engine_name, dtype, weighted, data
 ) -> None:
     """Inertia and weights are those of the nearest labels; clusters are empty only if they must."""
     problem = data.draw(problems(dtype, weighted))
-    n = len(problem.X)
     with time_limit(5):
-        engine = create_engine(rival_engine_name, problem.X, problem.weights)
-        (start,) = problem.starts(engine)
-        (result,) = engine.refine(
-            [replace(start, local_search=steps_of(data.draw(st.integers(0, 3))))]
-        )
+        engine = problem.engine(rival_engine_name)
+        steps = steps_of(data.draw(st.integers(0, 3)))
+        (result,) = engine.refine(with_search(problem.starts(engine), steps))
     samples = in_frame(engine.frame, problem.X)
-    weights = np.ones(n) if problem.weights is None else problem.weights
     labels, inertia = engine.assign(result.centers)
     assert_nearest(samples, result.centers, labels)
     assert result.inertia == pytest.approx(inertia, rel=1e-12)
-    assert_allclose(result.cluster_weights, np.bincount(labels, weights, problem.k), rtol=1e-12)
-    if len(np.unique(samples[weights > 0] + 0.0, axis=0)) >= problem.k:
+    assert_allclose(result.cluster_weights, np.bincount(labels, problem.w, problem.k), rtol=1e-12)
+    if len(np.unique(samples[problem.w > 0] + 0.0, axis=0)) >= problem.k:
         assert (result.cluster_weights > 0).all()
 
 
 @paired
 def test_steps_enough_lead_to_the_fixed_point(rival_engine_name, dtype, weighted) -> None:
     """And the start in between can be left out."""
-    rng = np.random.default_rng(1)
-    X = make_samples("blobs", 400, 3, dtype, rng)
-    weights = make_weights(400, rng) if weighted else None
-    engine = create_engine(rival_engine_name, X, weights)
-    (start,) = Problem(X, weights, 7, "samples", 1).starts(engine)
-    (fixed,) = engine.refine([start])
-    (bounded,) = engine.refine([replace(start, local_search=steps_of(1000))])
+    problem = made(400, 3, 7, kind="blobs", dtype=dtype, weighted=weighted, seed=1)
+    engine = problem.engine(rival_engine_name)
+    (start,) = problem.starts(engine)
+    fixed, bounded, halfway = (
+        engine.refine(with_search([start], steps_of(steps)))[0] for steps in (None, 1000, 2)
+    )
     assert_same_bits(bounded, fixed)
-    (halfway,) = engine.refine([replace(start, local_search=steps_of(2))])
     (rest,) = engine.refine([replace(start, centers=halfway.centers, parent=halfway.handle)])
     assert_same_solution(rest, fixed)
     assert halfway.inertia > rest.inertia
@@ -110,22 +102,15 @@ def test_steps_enough_lead_to_the_fixed_point(rival_engine_name, dtype, weighted
 @paired
 def test_offspring_of_solutions_halfway(rival_engine_name, dtype, weighted) -> None:
     """With their parent's handle the same bits as without, and the reference's solution."""
+    problem = made(900, 4, 8, dtype=dtype, weighted=weighted, seed=2)
+    engine, reference = problem.engine(rival_engine_name), problem.engine("reference")
     rng = np.random.default_rng(2)
-    X = make_samples("normal", 900, 4, dtype, rng)
-    weights = make_weights(900, rng) if weighted else None
-    engine, reference = (
-        create_engine(name, X, weights) for name in (rival_engine_name, "reference")
-    )
-    problem = Problem(X, weights, 8, "samples", 2)
-    mother, father = engine.refine(
-        [replace(s, local_search=steps_of(1)) for s in problem.starts(engine, 2)]
-    )
+    mother, father = engine.refine(with_search(problem.starts(engine, 2), steps_of(1)))
     for number in range(12):
         start = offspring(mother, father, rng, local_search=steps_of(number % 4))
-        bare = replace(start, parent=None)
         (child,), (expected,) = engine.refine([start]), reference.refine([start])
         assert_same_solution(child, expected)
-        assert_same_bits(child, engine.refine([bare])[0])
+        assert_same_bits(child, engine.refine([replace(start, parent=None)])[0])
         whole = replace(start, local_search=steps_of(None))
         assert_same_bits(*(engine.refine([s])[0] for s in (whole, replace(whole, parent=None))))
         mother, father = child, mother
@@ -135,14 +120,26 @@ def test_offspring_of_solutions_halfway(rival_engine_name, dtype, weighted) -> N
 @pytest.mark.parametrize("sparse", [False, True])
 def test_the_state_that_is_kept_is_true(dtype, weighted, sparse) -> None:
     """Labels, gaps and spread with respect to the centres returned, not to their clusters'."""
-    rng = np.random.default_rng(3)
-    X = make_samples("normal", 500, 6, dtype, rng) * (rng.random((500, 6)) < 0.5)
-    X = X.astype(dtype)
-    weights = make_weights(500, rng) if weighted else None
-    engine = CpuEngine(sp.csr_matrix(X) if sparse else X, weights)
-    mother, father = engine.refine(Problem(X, weights, 6, "samples", 3).starts(engine, 2))
+    problem, rng = made(500, 6, 6, dtype=dtype, weighted=weighted), np.random.default_rng(3)
+    X = (problem.X * (rng.random((500, 6)) < 0.5)).astype(dtype)
+    engine = CpuEngine(sp.csr_matrix(X) if sparse else X, problem.weights)
+    mother, father = engine.refine(problem.starts(engine, 2))
     for steps in (0, 1, 2, 3):
         (child,) = engine.refine([offspring(mother, father, rng, local_search=steps_of(steps))])
         assert_array_equal(child.handle.solution.centers, child.centers)
         assert_true_state(engine, X, child.handle.solution.state, child.centers)
         mother = child
+
+
+@paired
+@pytest.mark.usefixtures("eager_threads")
+def test_threads_change_no_bit(dtype, weighted) -> None:
+    problem = made(3000, 4, 9, kind="blobs", dtype=dtype, weighted=weighted, seed=4)
+    results = []
+    for n_jobs in (1, 3):
+        engine = problem.engine("cpu", n_jobs=n_jobs)
+        parents = engine.refine(with_search(problem.starts(engine, 2), steps_of(2)))
+        child = offspring(*parents, np.random.default_rng(4), local_search=steps_of(1))
+        results.append([*parents, *engine.refine([child])])
+    for one, many in zip(*results, strict=True):
+        assert_same_bits(one, many)

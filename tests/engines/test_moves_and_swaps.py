@@ -26,15 +26,18 @@ from oracles import (
 )
 from problems import (
     Problem,
+    made,
     make_samples,
     make_weights,
     offspring,
     paired,
     problems,
+    with_search,
     without_shrinking,
 )
 
 MOVES = LocalSearch(single_moves=True)
+SWAPS = replace(MOVES, swaps=20)
 MOVING = pytest.mark.parametrize("moving_engine", ["reference", "cpu"])
 
 
@@ -43,11 +46,7 @@ def _compiled(_compiled_kernels) -> None:
     """Compile before the time limits of single examples begin to count."""
     for dtype in (np.float32, np.float64):
         engine = create_engine("cpu", np.eye(3, dtype=dtype), None)
-        engine.refine([Order(np.eye(3)[:2], local_search=LocalSearch(single_moves=True, swaps=1))])
-
-
-def moving(starts: list[Order]) -> list[Order]:
-    return [replace(start, local_search=MOVES) for start in starts]
+        engine.refine([Order(np.eye(3)[:2], local_search=replace(MOVES, swaps=1))])
 
 
 @paired
@@ -60,9 +59,8 @@ def test_no_single_move_is_left_and_it_is_a_fixed_point_of_kmeans(
     """By brute force over all moves, on all kinds of samples."""
     problem = data.draw(problems(dtype, weighted))
     with time_limit(20):
-        engine = create_engine(moving_engine, problem.X, problem.weights)
-        (start,) = moving(problem.starts(engine))
-        (result,) = engine.refine([start])
+        engine = problem.engine(moving_engine)
+        (result,) = engine.refine(with_search(problem.starts(engine), MOVES))
         assert_fixed_point(engine, problem, result)
         if len(problem.X) <= 60 and (result.cluster_weights > 0).all():
             assert largest_gain(engine, problem, result.centers) <= 1e-9
@@ -72,15 +70,13 @@ def test_no_single_move_is_left_and_it_is_a_fixed_point_of_kmeans(
 def test_no_single_move_is_left_among_samples_of_many_tiles(d, weighted) -> None:
     """Also after children have inherited what was known of their parents."""
     rng = np.random.default_rng(d)
-    X = rng.normal(size=(200, d))
-    weights = rng.integers(0, 4, size=200).astype(float) if weighted else None
-    problem = Problem(X, weights, 15, "samples", 0)
-    engine = create_engine("cpu", X, weights)
-    mother, father = engine.refine(moving(problem.starts(engine, 2)))
+    problem = made(200, d, 15, weighted=weighted)
+    engine = problem.engine("cpu")
+    mother, father = engine.refine(with_search(problem.starts(engine, 2), MOVES))
     for _ in range(3):
-        (child,) = engine.refine(moving([offspring(mother, father, rng)]))
+        (child,) = engine.refine([offspring(mother, father, rng, local_search=MOVES)])
         assert largest_gain(engine, problem, child.centers) <= 1e-9
-        assert_true_state(engine, X, child.handle.solution.state, child.centers)
+        assert_true_state(engine, problem.X, child.handle.solution.state, child.centers)
         father, mother = mother, child
 
 
@@ -90,8 +86,8 @@ def test_no_single_move_is_left_among_samples_of_many_tiles(d, weighted) -> None
 def test_the_cpu_engine_makes_the_moves_of_the_reference_engine(dtype, weighted, data) -> None:
     problem = data.draw(problems(dtype, weighted))
     with time_limit(20):
-        engines = [create_engine(name, problem.X, problem.weights) for name in ("cpu", "reference")]
-        starts = moving(problem.starts(engines[0], 2))
+        engines = [problem.engine(name) for name in ("cpu", "reference")]
+        starts = with_search(problem.starts(engines[0], 2), MOVES)
         for result, expected in zip(*(one.refine(starts) for one in engines), strict=True):
             assert result.inertia == pytest.approx(expected.inertia, rel=1e-9)
 
@@ -104,11 +100,10 @@ def test_neither_a_parent_nor_threads_change_a_bit(eager_threads, dtype, weighte
     problem = data.draw(problems(dtype, weighted))
     rng = np.random.default_rng(problem.seed)
     with time_limit(20):
-        engine = create_engine("cpu", problem.X, problem.weights)
-        team = create_engine("cpu", problem.X, problem.weights, n_jobs=3)
-        mother, father = engine.refine(moving(problem.starts(engine, 2)))
+        engine, team = problem.engine("cpu"), problem.engine("cpu", n_jobs=3)
+        mother, father = engine.refine(with_search(problem.starts(engine, 2), MOVES))
         for _ in range(3):
-            (start,) = moving([offspring(mother, father, rng)])
+            start = offspring(mother, father, rng, local_search=MOVES)
             (child,) = engine.refine([start])
             (orphan,) = engine.refine([replace(start, parent=None)])
             (shared,) = team.refine([replace(start, parent=None)])
@@ -183,19 +178,28 @@ def test_rounding_moves_nobody_back_and_forth(moving_engine) -> None:
         assert result.n_iter < 1000
 
 
+@MOVING
+def test_moves_only_ever_lower_the_inertia(moving_engine) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 3))
+    engine = create_engine(moving_engine, X, None)
+    lower = 0
+    for seed in range(5):
+        chosen = X[np.random.default_rng(seed).choice(120, 12, replace=False)]
+        start = Order(engine.frame.encode(chosen))
+        (plain,), (moved,) = engine.refine([start]), engine.refine(with_search([start], MOVES))
+        assert moved.inertia <= plain.inertia
+        lower += moved.inertia < 0.999 * plain.inertia
+    assert lower >= 3
+
+
 # ---- swaps ---------------------------------------------------------------------------------------
-
-
-def swapping(starts: list[Order], count: int = 20) -> list[Order]:
-    wanted = LocalSearch(single_moves=True, swaps=count)
-    return [replace(start, local_search=wanted) for start in starts]
 
 
 def refine_both(engine, start: Order, count: int = 20):
     """Refine without swaps, and with them."""
-    (start,) = swapping([start], count)
-    (without,) = engine.refine([replace(start, local_search=LocalSearch(single_moves=True))])
-    (result,) = engine.refine([start])
+    (without,) = engine.refine([replace(start, local_search=MOVES)])
+    (result,) = engine.refine([replace(start, local_search=replace(MOVES, swaps=count))])
     return without, result
 
 
@@ -211,9 +215,8 @@ def test_swaps_cost_nothing_and_leave_nothing_to_kmeans_or_single_moves(
     """On all kinds of samples: a fixed point of both, never above the one without swaps."""
     problem = data.draw(problems(dtype, weighted))
     with time_limit(20):
-        engine = create_engine("cpu", problem.X, problem.weights)
-        (start,) = problem.starts(engine)
-        without, result = refine_both(engine, start)
+        engine = problem.engine("cpu")
+        without, result = refine_both(engine, *problem.starts(engine))
         assert result.inertia <= without.inertia
         assert_fixed_point(engine, problem, result)
         assert_true_state(engine, problem.X, result.handle.solution.state, result.centers)
@@ -224,19 +227,16 @@ def test_swaps_cost_nothing_and_leave_nothing_to_kmeans_or_single_moves(
 @pytest.mark.parametrize("d", [2, 6])
 def test_swaps_help_among_samples_of_many_tiles(d, weighted) -> None:
     """Also children who have inherited what was known of their parents."""
-    rng = np.random.default_rng(d)
-    X = rng.normal(size=(400, d))
-    weights = rng.integers(0, 4, size=400).astype(float) if weighted else None
-    problem = Problem(X, weights, 25, "samples", 0)
-    engine = create_engine("cpu", X, weights)
-    mother, father = engine.refine(swapping(problem.starts(engine, 2)))
+    problem, rng = made(400, d, 25, weighted=weighted), np.random.default_rng(d)
+    engine = problem.engine("cpu")
+    mother, father = engine.refine(with_search(problem.starts(engine, 2), SWAPS))
     helped = 0
     for _ in range(4):
         without, child = refine_both(engine, offspring(mother, father, rng), 100)
         helped += child.inertia < 0.999 * without.inertia
         assert child.inertia <= without.inertia
         assert_fixed_point(engine, problem, child)
-        assert_true_state(engine, X, child.handle.solution.state, child.centers)
+        assert_true_state(engine, problem.X, child.handle.solution.state, child.centers)
         father, mother = mother, child
     assert largest_gain(engine, problem, child.centers) <= 1e-9
     assert helped >= 2
@@ -291,11 +291,10 @@ def test_neither_a_parent_nor_threads_nor_repetition_change_a_bit(
     problem = data.draw(problems(dtype, weighted))
     rng = np.random.default_rng(problem.seed)
     with time_limit(20):
-        engine = create_engine("cpu", problem.X, problem.weights)
-        team = create_engine("cpu", problem.X, problem.weights, n_jobs=2)
-        mother, father = engine.refine(swapping(problem.starts(engine, 2)))
+        engine, team = problem.engine("cpu"), problem.engine("cpu", n_jobs=2)
+        mother, father = engine.refine(with_search(problem.starts(engine, 2), SWAPS))
         for _ in range(2):
-            (start,) = swapping([offspring(mother, father, rng)])
+            start = offspring(mother, father, rng, local_search=SWAPS)
             orphan = replace(start, parent=None)
             (child,) = engine.refine([start])
             for other, asked in ((engine, start), (engine, orphan), (team, orphan)):
@@ -306,11 +305,8 @@ def test_neither_a_parent_nor_threads_nor_repetition_change_a_bit(
 @paired
 def test_threads_change_no_bit_where_swaps_succeed(eager_threads, dtype, weighted) -> None:
     """Many samples and clusters, and a child with its parent's handle on both engines."""
-    rng = np.random.default_rng(8)
-    X = make_samples("normal", 1500, 3, dtype, rng)
-    weights = make_weights(1500, rng) if weighted else None
-    problem = Problem(X, weights, 40, "samples", 8)
-    engines = [create_engine("cpu", X, weights, n_jobs=n_jobs) for n_jobs in (1, 2)]
+    problem = made(1500, 3, 40, dtype=dtype, weighted=weighted, seed=8)
+    engines = [problem.engine("cpu", n_jobs=n_jobs) for n_jobs in (1, 2)]
     parents = [engine.refine(problem.starts(engine))[0] for engine in engines]
     for quantile in (0.1, 0.6):
         results = [
@@ -324,11 +320,9 @@ def test_threads_change_no_bit_where_swaps_succeed(eager_threads, dtype, weighte
 def test_other_quantiles_draw_other_swaps() -> None:
     X = np.random.default_rng(4).normal(size=(300, 2))
     engine = create_engine("cpu", X, None)
-    (founder,) = engine.refine(
-        [Order(engine.frame.encode(X[:20]), local_search=LocalSearch(single_moves=True))]
-    )
+    (founder,) = engine.refine([Order(engine.frame.encode(X[:20]), local_search=MOVES)])
     inertias = [
-        engine.refine(swapping([Order(founder.centers, 1.0, quantile)], 10))[0].inertia
+        refine_both(engine, Order(founder.centers, 1.0, quantile), 10)[1].inertia
         for quantile in (0.0, 1e-9, 0.25, 0.5, 0.75, 1.0 - 2.0**-53)
     ]
     assert len(set(inertias)) >= 5
@@ -347,13 +341,11 @@ def test_random_numbers_are_those_of_splitmix64(seed, expected) -> None:
 # ---- awkward weights and samples -------------------------------------------------------------
 
 
-def check(X, weights, k: int, seed: int, count: int = 40):
+def check(problem: Problem, count: int = 40):
     """Refine from samples with and without swaps, and check what has to hold for both."""
-    problem = Problem(X, weights, k, "samples", seed)
-    engine = create_engine("cpu", X, weights)
-    (start,) = problem.starts(engine)
+    engine = problem.engine("cpu")
     with time_limit(20):
-        without, result = refine_both(engine, start, count)
+        without, result = refine_both(engine, *problem.starts(engine), count)
     assert result.inertia <= without.inertia
     assert_fixed_point(engine, problem, result)
     return without, result
@@ -365,9 +357,10 @@ def check(X, weights, k: int, seed: int, count: int = 40):
 def test_any_number_of_clusters_up_to_one_per_sample(kind, dtype, weighted, k) -> None:
     """Also large offsets, and fewer distinct samples than clusters."""
     for seed in range(3):
-        rng = np.random.default_rng(seed)
-        X = make_samples(kind, 30, 2, dtype, rng)
-        check(X, make_weights(30, rng) if weighted else None, k, seed)
+        problem = made(30, 2, k, kind=kind, dtype=dtype, weighted=weighted, seed=seed)
+        without, result = check(problem)
+        if k == 1:
+            assert_same_bits(without, result)
 
 
 @pytest.mark.parametrize("exponent", [3, 6, 9])
@@ -375,10 +368,9 @@ def test_any_number_of_clusters_up_to_one_per_sample(kind, dtype, weighted, k) -
 def test_very_unequal_weights(kind, dtype, exponent) -> None:
     """From 10⁻⁹ to 10⁹: a sample may have all but nothing of its cluster's weight."""
     for seed in range(5):
-        rng = np.random.default_rng(seed)
-        X = make_samples(kind, 120, 2, dtype, rng)
-        weights = 10.0 ** rng.uniform(-exponent, exponent, 120)
-        check(X, weights, 15, seed, 100)
+        weights = 10.0 ** np.random.default_rng(seed).uniform(-exponent, exponent, 120)
+        problem = made(120, 2, 15, kind=kind, dtype=dtype, seed=seed)
+        check(replace(problem, weights=weights), 100)
 
 
 @pytest.mark.parametrize("large", ["distance", "weight"])
@@ -416,10 +408,8 @@ def test_a_weight_is_as_good_as_copies() -> None:
 
 def test_the_reference_engine_swaps_too(weighted) -> None:
     """It only ever helps, and ends where neither K-means nor single moves find anything."""
-    rng = np.random.default_rng(5)
-    X = rng.normal(size=(60, 2))
-    problem = Problem(X, make_weights(60, rng) if weighted else None, 8, "samples", 5)
-    engine = create_engine("reference", X, problem.weights)
+    problem = made(60, 2, 8, weighted=weighted, seed=5)
+    engine = problem.engine("reference")
     helped = 0
     for start in problem.starts(engine, 4):
         without, result = refine_both(engine, start, 10)

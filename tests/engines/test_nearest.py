@@ -43,21 +43,16 @@ def blocks(request, monkeypatch):
 GRID = st.integers(-4, 4).map(float)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.usefixtures("blocks")
 @given(
     X=arrays(float, st.tuples(st.integers(6, 12), st.just(3)), elements=GRID),
     centers=arrays(float, st.tuples(st.integers(1, 5), st.just(3)), elements=GRID),
 )
-def test_ties_on_a_grid_go_to_the_lowest_index(dtype, many, X, centers):
+def test_ties_on_a_grid_go_to_the_lowest_index(dtype, X, centers):
     """All arithmetic is exact here, and so are the ties; centres may be equal."""
     X = X.astype(dtype)
     frame = Frame.around(X)
-    with pytest.MonkeyPatch.context() as patch:
-        if many:
-            patch.setattr(nearest, "FEWEST", 5)
-            patch.setattr(nearest, "SCORES", 1)
-        found = nearest.labels(X, frame.encode(centers), frame)
+    found = nearest.labels(X, frame.encode(centers), frame)
     assert_array_equal(found, np.argmin(exact_squares(X, centers), axis=1))
 
 
@@ -80,7 +75,6 @@ def test_near_ties_are_decided_in_double_precision(offset, exponent):
 
 @pytest.mark.usefixtures("blocks")
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_the_labels_are_those_of_the_cpu_engine(dtype, sparse):
     """Also where rounding decides: centres that have the same coordinates in another order."""
     rng = np.random.default_rng(1)
@@ -98,7 +92,6 @@ def test_the_labels_are_those_of_the_cpu_engine(dtype, sparse):
 
 
 @pytest.mark.usefixtures("blocks")
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("offset", [0.0, 3000.0])
 @pytest.mark.parametrize("k", [1, 2, 7])
 def test_wide_samples_have_the_labels_of_the_direct_formula(dtype, offset, k):
@@ -116,7 +109,6 @@ def test_wide_samples_have_the_labels_of_the_direct_formula(dtype, offset, k):
 
 @pytest.mark.usefixtures("blocks")
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_distances_and_inertia_are_those_of_the_direct_formula(dtype, sparse):
     """Samples on and next to a centre keep their digits."""
     rng = np.random.default_rng(2)
@@ -136,7 +128,6 @@ def test_distances_and_inertia_are_those_of_the_direct_formula(dtype, sparse):
     assert_allclose(nearest.inertia(samples, weights, *args), cost, rtol=1e-12)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_a_row_does_not_depend_on_others_threads_or_layout(dtype, monkeypatch):
     """One by one, reversed, in Fortran order, strided, read-only, and by three threads."""
     rng = np.random.default_rng(3)
@@ -182,7 +173,6 @@ KERNELS = (
 
 
 @pytest.mark.parametrize("d", [3, 20])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_read_only_samples_need_no_kernels_of_their_own(dtype, d):
     """Tables of pandas are read-only, and Numba takes such arrays for another type."""
     X = np.random.default_rng(0).normal(size=(20_000, d)).astype(dtype)

@@ -140,17 +140,21 @@ def test_precision_is_kept_and_integers_become_float64(given, kept):
     assert model.inertia_ == pytest.approx(-model.score(np.round(X)), rel=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["dask", "numpy", "list", "series"])
-def test_weights_of_any_kind(kind):
-    given = {
-        "dask": da.from_array(WEIGHTS, chunks=123),
-        "numpy": WEIGHTS,
-        "list": WEIGHTS.tolist(),
-        "series": dd.from_pandas(pd.Series(WEIGHTS), npartitions=2),
-    }
-    model = quick().fit(lazy(), sample_weight=given[kind])
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda w: da.from_array(w, chunks=123),
+        lambda w: dd.from_pandas(pd.Series(w), npartitions=2),
+        lambda w: require_torch().tensor(w),
+        np.asarray,
+        list,
+    ],
+    ids=["dask", "series", "tensor", "numpy", "list"],
+)
+def test_weights_of_any_kind(form):
+    model = quick().fit(lazy(), sample_weight=form(WEIGHTS))
     assert_array_equal(model.cluster_centers_, fitted(weighted=True).cluster_centers_)
-    assert model.score(lazy(), sample_weight=given[kind]) == pytest.approx(-model.inertia_)
+    assert model.score(lazy(), sample_weight=form(WEIGHTS)) == pytest.approx(-model.inertia_)
 
 
 def test_one_weight_for_all():
@@ -159,8 +163,12 @@ def test_one_weight_for_all():
     assert fitted().score(lazy(), sample_weight=2) == pytest.approx(-2.0 * fitted().inertia_)
 
 
+def table(*columns, npartitions=1, **options):
+    return dd.from_pandas(pd.DataFrame(*columns, **options), npartitions=npartitions)
+
+
 def frame(npartitions=3):
-    return dd.from_pandas(pd.DataFrame(X, columns=["a", "b", "c"]), npartitions=npartitions)
+    return table(X, columns=["a", "b", "c"], npartitions=npartitions)
 
 
 def test_a_dataframe_with_names(caplog):
@@ -196,29 +204,38 @@ def test_rows_are_counted_in_one_pass():
     assert loads == Counter((ends - CHUNKS).tolist())
 
 
+def in_zarr(folder):
+    zarr, path = pytest.importorskip("zarr"), str(folder / "X.zarr")
+    samples = zarr.open(path, mode="w", shape=X.shape, chunks=(200, 3), dtype=X.dtype)
+    samples[:] = X
+    return samples
+
+
+def in_file(folder):
+    np.save(folder / "X.npy", X)
+    return np.load(folder / "X.npy", mmap_mode="r")
+
+
+def in_parquet(folder):
+    frame().to_parquet(folder / "table")
+    return dd.read_parquet(folder / "table")
+
+
+FORMS = {
+    "numpy": lambda _: X,
+    "tensor": lambda _: require_torch().tensor(X),
+    "pandas": lambda _: pd.DataFrame(X, columns=list("abc")),
+    "parquet": in_parquet,
+    "memmap": in_file,
+    "zarr": in_zarr,
+}
+
+
 # Of Dask itself, which calls what pandas 4 will do otherwise.
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:dask")
-def test_a_parquet_folder(tmp_path):
-    frame().to_parquet(tmp_path / "table")
-    model = quick().fit(dd.read_parquet(tmp_path / "table"))
-    assert model.inertia_ == pytest.approx(fitted(in_memory=True).inertia_, rel=1e-3)
-
-
-@pytest.mark.parametrize("kind", ["numpy", "pandas", "memmap", "zarr"])
-def test_engine_dask_takes_what_dask_can_read(kind, tmp_path):
-    if kind == "pandas":
-        samples = pd.DataFrame(X, columns=list("abc"))
-    elif kind == "memmap":
-        np.save(tmp_path / "X.npy", X)
-        samples = np.load(tmp_path / "X.npy", mmap_mode="r")
-    elif kind == "zarr":
-        zarr = pytest.importorskip("zarr")
-        samples = zarr.open(
-            str(tmp_path / "X.zarr"), mode="w", shape=X.shape, chunks=(200, 3), dtype=X.dtype
-        )
-        samples[:] = X
-    else:
-        samples = X
+@pytest.mark.parametrize("form", FORMS)
+def test_engine_dask_takes_what_dask_can_read(form, tmp_path):
+    samples = FORMS[form](tmp_path)
     model = quick(engine="dask").fit(samples)
     assert isinstance(model.labels_, da.Array)
     assert isinstance(model.predict(samples), da.Array)
@@ -240,8 +257,7 @@ def test_any_view_of_a_memory_map_is_read_on_the_worker(order, tmp_path):
 
 
 def test_a_copy_of_a_memory_map_is_in_memory_and_other_maps_are_refused(tmp_path):
-    np.save(tmp_path / "X.npy", X)
-    copied = np.load(tmp_path / "X.npy", mmap_mode="r").copy()
+    copied = in_file(tmp_path).copy()
     assert isinstance(copied, np.memmap)
     assert blocks.FileRows.of(copied) is None
     assert_array_equal(blocks.as_dask_array(copied).compute(), X)
@@ -324,18 +340,15 @@ def test_a_model_file_has_no_lazy_labels(tmp_path):
         (da.zeros((4, 3)), ValueError, "n_samples=4 should be >= n_clusters=6"),
         (da.ma.masked_less(lazy(), 0.0), ValueError, "NumPy arrays, got MaskedArray"),
         (lazy().map_blocks(sp.csr_array), ValueError, "NumPy arrays, got csr_array"),
-        (dd.from_pandas(pd.DataFrame(index=range(9)), npartitions=1), ValueError, "no columns"),
+        (table(index=range(9)), ValueError, "no columns"),
         (
-            dd.from_pandas(
-                pd.DataFrame(
-                    {
-                        "a": np.arange(9.0),
-                        "zone": pd.date_range("2020-01-01", periods=9, tz="UTC"),
-                        "month": pd.period_range("2020-01", periods=9, freq="M"),
-                        "text": ["x"] * 9,
-                    }
-                ),
-                npartitions=1,
+            table(
+                {
+                    "a": np.arange(9.0),
+                    "zone": pd.date_range("2020-01-01", periods=9, tz="UTC"),
+                    "month": pd.period_range("2020-01", periods=9, freq="M"),
+                    "text": ["x"] * 9,
+                }
             ),
             ValueError,
             r"has other columns: \['zone', 'month', 'text'\]",
@@ -347,9 +360,14 @@ def test_what_cannot_be_fitted(samples, error, text):
         quick().fit(samples)
 
 
-def test_not_a_number_in_one_block():
+def bad_at_460(value):
+    return da.from_array(np.where(np.arange(900) == 460, value, 1.0), chunks=300)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_not_a_number_in_one_block(value):
     bad = X.copy()
-    bad[460, 2] = np.inf
+    bad[460, 2] = value
     asked = (
         lambda samples: fitted().predict(samples).compute(),
         lambda samples: fitted().transform(samples).compute(),
@@ -358,7 +376,8 @@ def test_not_a_number_in_one_block():
     )
     for chunks, block in ((CHUNKS, 3), ((450, 450), 1)):
         for ask in asked:
-            with pytest.raises(ValueError, match=f"inf in block {block}, row 10 of it, column 2"):
+            place = f"X has {value} in block {block}, row 10 of it, column 2"
+            with pytest.raises(ValueError, match=place):
                 ask(lazy(bad, chunks))
     # Sums of it would overflow.
     bad[460, 2] = -1e301
@@ -369,8 +388,12 @@ def test_not_a_number_in_one_block():
 @pytest.mark.parametrize(
     ("weights", "error", "text"),
     [
-        (da.from_array(-np.ones(900)), ValueError, r"sample_weight has -1\.0 in block \d, row 0"),
-        (da.full(900, np.nan), ValueError, r"sample_weight has nan in block \d, row 0"),
+        (
+            bad_at_460(-1.0),
+            ValueError,
+            r"sample_weight has -1\.0 in block 3, row 10 of it: weights",
+        ),
+        (bad_at_460(np.nan), ValueError, "sample_weight has nan in block 3, row 10 of it: weights"),
         (da.zeros(900), ValueError, "must not be all zero"),
         (da.full(900, 1e308), ValueError, "sums to infinity"),
         (np.full(900, np.nan), ValueError, "sample_weight contains NaN"),
@@ -409,30 +432,13 @@ def test_blocks_get_their_own_weights_only():
 
 
 def test_chunks_that_are_not_as_large_as_they_say():
-    wrong = lazy(chunks=(180,) * 5)
-    wrong._chunks = (180, 180, 179, 181, 180), (3,)
-    with pytest.raises(
-        ValueError, match=r"180 rows instead of 179 at chunk 2.*compute_chunk_sizes"
-    ):
+    true, told = (180,) * 5, (180, 180, 179, 181, 180)
+    wrong, weights = lazy(chunks=true), da.from_array(WEIGHTS, chunks=true)
+    wrong._chunks, weights._chunks = (told, (3,)), (told,)
+    with pytest.raises(ValueError, match=r"180 rows instead of 179 at chunk 2.*compute_chunk"):
         DaskEngine(wrong)
-
-
-def test_weights_in_chunks_that_are_not_as_large_as_they_say():
-    wrong = da.from_array(WEIGHTS, chunks=(180,) * 5)
-    wrong._chunks = ((180, 180, 179, 181, 180),)
     with pytest.raises(ValueError, match=r"sample_weight has \d+ values for a block of X with \d+"):
-        DaskEngine(lazy(chunks=(180, 180, 179, 181, 180)), wrong)
-
-
-def test_large_chunks_are_told_of(monkeypatch, caplog):
-    monkeypatch.setattr("evomeans.engines.dask.engine.LARGE_CHUNK", 350 * 24 - 1)
-    with caplog.at_level(logging.WARNING, "evomeans"):
-        DaskEngine(lazy())
-    assert "which are loaded whole" in caplog.text
-    caplog.clear()
-    with caplog.at_level(logging.WARNING, "evomeans"):
-        DaskEngine(lazy(chunks=(300, 300, 300)))
-    assert not caplog.text
+        DaskEngine(lazy(chunks=told), weights)
 
 
 @pytest.mark.parametrize("scheduler", ["processes", "pool"])
@@ -444,13 +450,6 @@ def test_a_pool_of_processes_is_refused(scheduler):
             pytest.raises(ValueError, match=r"Start a distributed\.Client, or .*'threads'"),
         ):
             quick().fit(lazy())
-
-
-def test_a_tensor_is_taken():
-    torch = require_torch()
-    model = quick(engine="dask").fit(torch.tensor(X), sample_weight=torch.tensor(WEIGHTS))
-    expected = fitted(in_memory=True, weighted=True)
-    assert_array_equal(model.cluster_centers_, expected.cluster_centers_)
 
 
 def test_other_engines_refuse_dask_and_dask_refuses_sparse():

@@ -28,6 +28,7 @@ da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
 
 from evomeans.engines.dask import DaskEngine, runners, steps  # noqa: E402
+from evomeans.engines.dask.cache import CACHE  # noqa: E402
 from evomeans.engines.dask.steps import Request  # noqa: E402
 from evomeans.engines.protocol import Abandoned  # noqa: E402
 
@@ -78,12 +79,17 @@ def assert_same_fit(one, two):
 # ---- the same bits ---------------------------------------------------------------------------
 
 
-def test_two_workers_give_the_same_bits(client, undisturbed):
-    """Labels are lazy, and those of predict. One worker: see the one that joins it."""
+@pytest.mark.parametrize("many", [False, True])
+def test_two_workers_give_the_same_bits(client, undisturbed, monkeypatch, many):
+    """Also with what is done for many: replies merged in a tree, and requests passed on.
+
+    Labels are lazy, and those of predict. One worker: see the one that joins it.
+    """
+    if many:
+        monkeypatch.setattr(runners, "FAN_IN", 2)
+        monkeypatch.setattr(runners, "DIRECT", 0)
     model = quick().fit(lazy())
     assert_same_fit(model, undisturbed)
-    assert isinstance(model.labels_, da.Array)
-    assert model.labels_.chunks == (CHUNKS,)
     assert_array_equal(model.labels_.compute(), model.predict(X))
 
 
@@ -116,21 +122,22 @@ def test_any_number_of_threads_gives_the_same_bits(undisturbed, monkeypatch):
     assert not any(thread.is_alive() for pool in pools for thread in pool._threads)
 
 
-def test_replies_merged_in_a_tree_and_requests_passed_on(client, undisturbed, monkeypatch):
-    """What is done for many workers changes no bit with two."""
-    monkeypatch.setattr(runners, "FAN_IN", 2)
-    monkeypatch.setattr(runners, "DIRECT", 0)
-    assert_same_fit(quick().fit(lazy()), undisturbed)
+def kept_within(budget, client, undisturbed):
+    """Fit with so many bytes on each worker; return what they kept after each solution."""
+    seen = []
+    client.run(shrink, budget)
+    try:
+        model = quick(observers=lambda _: seen.extend(client.run(kept).values())).fit(lazy())
+    finally:
+        client.run(shrink, 10**8)
+    assert_same_fit(model, undisturbed)
+    return seen
 
 
 def test_workers_without_room_for_anything(client, undisturbed, monkeypatch):
     """Every block is loaded for every request, where it answered last: its labels may be there."""
-    client.run(shrink, 0)
-    seen, asked, homes = [], [], {}
+    asked, homes = [], {}
     ask = runners.ClientRunner.ask
-
-    def look(record):
-        seen.extend(client.run(kept).values())
 
     def ask_and_look(runner, request, kept, visits, is_abandoned):
         assert not kept
@@ -141,11 +148,7 @@ def test_workers_without_room_for_anything(client, undisturbed, monkeypatch):
         return replies
 
     monkeypatch.setattr(runners.ClientRunner, "ask", ask_and_look)
-    try:
-        assert_same_fit(quick(observers=look).fit(lazy()), undisturbed)
-    finally:
-        client.run(shrink, 10**8)
-    assert set(seen) == {(0, 0)}
+    assert set(kept_within(0, client, undisturbed)) == {(0, 0)}
     assert asked[0][0].keys() == {""}
     later = [each for each in asked if each[1].total() == 5]
     assert len(later) > 10
@@ -155,25 +158,13 @@ def test_workers_without_room_for_anything(client, undisturbed, monkeypatch):
 
 def test_workers_keep_no_more_than_they_may(client, undisturbed):
     """Room for some of the blocks and labels: it is used, never exceeded, and changes no bit."""
-    budget = 60_000
-    seen = []
-
-    def look(record):
-        seen.extend(client.run(kept).values())
-
-    client.run(shrink, budget)
-    try:
-        assert_same_fit(quick(observers=look).fit(lazy()), undisturbed)
-    finally:
-        client.run(shrink, 10**8)
-    assert max(map(sum, seen)) <= budget
+    seen = kept_within(60_000, client, undisturbed)
+    assert max(map(sum, seen)) <= 60_000
     assert (np.max(seen, axis=0) > 0).all()
 
 
 def shrink(budget):
-    from evomeans.engines.dask.cache import cache_here
-
-    cache_here().budget = budget
+    CACHE.budget = budget
 
 
 def test_a_fit_leaves_nothing_behind(client):
@@ -182,10 +173,7 @@ def test_a_fit_leaves_nothing_behind(client):
 
 
 def kept():
-    from evomeans.engines.dask.cache import known_cache
-
-    known = known_cache()
-    return (0, 0) if known is None else known.nbytes
+    return CACHE.nbytes
 
 
 # ---- faults ----------------------------------------------------------------------------------
@@ -206,22 +194,11 @@ def at_request(monkeypatch, number, action):
     return sent
 
 
-def test_a_worker_killed_in_the_middle_of_the_search(client, undisturbed, monkeypatch):
-    """Its tasks run elsewhere, its blocks are loaded there: the same bits."""
-    pids = sorted(client.run(os.getpid).values())
-    sent = at_request(monkeypatch, 15, lambda: os.kill(pids[0], signal.SIGKILL))
-    assert_same_fit(quick().fit(lazy()), undisturbed)
-    assert len(sent) > 15
-
-
-def test_all_workers_killed_and_replaced(client, undisturbed, monkeypatch):
-    pids = sorted(client.run(os.getpid).values())
-
-    def kill_all():
-        for pid in pids:
-            os.kill(pid, signal.SIGKILL)
-
-    sent = at_request(monkeypatch, 15, kill_all)
+@pytest.mark.parametrize("n_killed", [1, 2])
+def test_workers_killed_in_the_middle_of_the_search(client, undisturbed, monkeypatch, n_killed):
+    """Their tasks run elsewhere, their blocks are loaded there: the same bits."""
+    pids = sorted(client.run(os.getpid).values())[:n_killed]
+    sent = at_request(monkeypatch, 15, lambda: [os.kill(pid, signal.SIGKILL) for pid in pids])
     assert_same_fit(quick().fit(lazy()), undisturbed)
     assert len(sent) > 15
     assert not set(client.run(os.getpid).values()) & set(pids)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -13,9 +10,8 @@ from evomeans.engines import create_engine
 from evomeans.engines.cpu.layout import State
 from evomeans.engines.cpu.samples import encode_samples
 from evomeans.engines.dask import blocks, cache
-from evomeans.engines.dask.blocks import combine, row_chunks, summarize
+from evomeans.engines.dask.blocks import row_chunks
 from evomeans.engines.dask.cache import Standing, WorkerCache, memory_of
-from evomeans.engines.dask.engine import locate, positions
 from evomeans.engines.dask.steps import Reply, merge_replies
 from evomeans.engines.frame import Frame
 from evomeans.search.founding import KMeansPlusPlus
@@ -35,78 +31,6 @@ def test_blocks_follow_chunks_within_the_limits(chunks, row_bytes):
     assert rows == tuple(chunks) if row_bytes == 2048 else len(rows) != len(chunks)
     parts = rows[1:-1] if len(chunks) == 5 else rows
     assert len(rows) < 4 or max(parts) - min(parts) <= 1
-
-
-def test_a_survey_is_that_of_all_rows():
-    X = np.random.default_rng(0).normal(size=(100, 3))
-    w = np.random.default_rng(1).random(100)
-    parts = [summarize(X[a:b], w[a:b]) for a, b in [(0, 30), (30, 30), (30, 100)]]
-    survey = combine(parts, [100], weighted=True)
-    assert survey.sizes.tolist() == [30, 70]
-    assert_array_equal(survey.low, X.min(axis=0))
-    assert_array_equal(survey.high, X.max(axis=0))
-    assert survey.total_weight == pytest.approx(w.sum())
-    assert survey.heaviest == w.max()
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_what_is_not_finite_is_named_by_block_and_row(value):
-    X = np.zeros((10, 3), np.float32)
-    X[7, 2] = value
-    parts = [summarize(np.zeros((5, 3)), None), summarize(X, None)]
-    for chunks, place in (((5, 10), "block 1, row 7"), ((12, 0, 3), "block 2, row 0")):
-        with pytest.raises(ValueError, match=f"X has {value} in {place} of it, column 2. K-means"):
-            combine(parts, chunks, weighted=False)
-
-
-def test_bad_weights_are_named_by_block_and_row():
-    X = np.zeros((4, 1))
-    for bad in (-1.0, np.nan):
-        part = summarize(X, np.array([1.0, 0.0, bad, 2.0]))
-        with pytest.raises(ValueError, match=f"sample_weight has {bad} in block 0, row 2 of it"):
-            combine([part], [4], weighted=True)
-    with pytest.raises(ValueError, match="must not be all zero"):
-        combine([summarize(X, np.zeros(4))], [4], weighted=True)
-
-
-# ---- draws -----------------------------------------------------------------------------------
-
-
-def test_a_draw_over_blocks_is_a_draw_over_all():
-    """For every quantile: the block and the rest that one cumulated sum would give."""
-    totals = [0.0, 2.0, 0.0, 1.0, 5.0, 0.0]
-    for quantile in np.arange(64) / 64:
-        block, rest = locate(totals, quantile)
-        cumulated = np.cumsum(totals)
-        expected = int(np.searchsorted(cumulated, quantile * 8.0, side="right"))
-        assert block == expected
-        assert rest == quantile * 8.0 - (cumulated[block] - totals[block])
-    assert locate([0.0, 0.0], 0.3) is None
-    assert locate(totals, 1.0)[0] == 4
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_positions_are_those_of_all_rows_together(weighted):
-    rng = np.random.default_rng(2)
-    weights = rng.integers(0, 3, 50).astype(float)
-    parts = [(0, 20), (20, 25), (25, 50)]
-    w = [weights[a:b] if weighted else None for a, b in parts]
-    survey = combine(
-        [summarize(np.zeros((b - a, 1)), w[i]) for i, (a, b) in enumerate(parts)],
-        [50],
-        weighted=weighted,
-    )
-    quantiles = rng.random(200)
-    picks, order = positions(survey, quantiles)
-    cumulated = np.cumsum(weights if weighted else np.ones(50))
-    for quantile, (block, place) in zip(quantiles, order, strict=True):
-        row = np.searchsorted(cumulated, quantile * cumulated[-1], side="right")
-        begin, end = parts[block]
-        assert begin <= row < end
-        rest = picks[block][place]
-        if weighted:
-            rest = np.searchsorted(np.cumsum(weights[begin:end]), rest, side="right")
-        assert row - begin == rest
 
 
 # ---- the cache -------------------------------------------------------------------------------
@@ -201,24 +125,16 @@ def test_standings_in_use_do_not_push_each_other_out():
         assert known == (3 if serial else 0)
 
 
-def test_threads_that_ask_at_once_get_one_cache(monkeypatch):
-    made = []
-
-    def slow_budget():
-        made.append(1)
-        time.sleep(0.05)
-        return 10**6
-
-    monkeypatch.setattr(cache, "budget_here", slow_budget)
-    cache._cache_of_process.cache_clear()
-    try:
-        assert cache.known_cache() is None
-        with ThreadPoolExecutor(4) as threads:
-            found = [threads.submit(cache.cache_here) for _ in range(4)]
-        assert len({id(one.result()) for one in found}) == len(made) == 1
-        assert cache.known_cache() is found[0].result()
-    finally:
-        cache._cache_of_process.cache_clear()
+def test_the_first_task_that_asks_decides_about_the_budget(monkeypatch):
+    """Before that, there is nothing to drop."""
+    budgets = iter([3 * memory_of(samples_of(640))])
+    monkeypatch.setattr(cache, "budget_here", lambda: next(budgets))
+    own = WorkerCache()
+    own.drop("x")
+    assert own.budget is None
+    assert own.keep_samples(("x", 0), samples_of(640))
+    assert own.has_room("x", 1)
+    assert own.budget == 3 * memory_of(samples_of(640))
 
 
 # ---- merging ---------------------------------------------------------------------------------

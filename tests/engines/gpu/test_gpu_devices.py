@@ -22,34 +22,24 @@ def test_without_pytorch_the_extra_is_named(monkeypatch) -> None:
     assert described_device().startswith("not available: engine='gpu' needs PyTorch")
 
 
-@pytest.mark.parametrize(("cuda", "text"), [(None, "has no CUDA"), ("13.0", "sees no CUDA device")])
-def test_without_a_device_the_reason_is_named(monkeypatch, cuda, text) -> None:
-    torch = require_torch()
-    monkeypatch.delenv(VARIABLE, raising=False)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(torch.version, "cuda", cuda)
-    with pytest.raises(GpuNotAvailableError, match=f"NVIDIA GPU: .*{text}.*engine='cpu'"):
-        HGMeans(2, engine="gpu").fit(np.eye(4))
-
-
 @pytest.mark.parametrize(
-    ("name", "text"),
-    [("abacus", "not a device that PyTorch knows"), ("meta", "on cuda and cpu only")],
+    ("name", "n_devices", "cuda", "text"),
+    [
+        ("", 0, None, "NVIDIA GPU: .*has no CUDA.*engine='cpu'"),
+        ("", 0, "13.0", "NVIDIA GPU: .*sees no CUDA device.*engine='cpu'"),
+        ("abacus", 1, "13.0", "not a device that PyTorch knows"),
+        ("meta", 1, "13.0", "on cuda and cpu only"),
+        ("cuda:7", 2, "13.0", "only 2 CUDA devices"),
+    ],
 )
-def test_an_unknown_device_is_refused(monkeypatch, name, text) -> None:
-    require_torch()
-    monkeypatch.setenv(VARIABLE, name)
-    with pytest.raises(GpuNotAvailableError, match=text):
-        chosen_device()
-
-
-def test_a_device_that_is_not_there_is_refused(monkeypatch) -> None:
+def test_without_a_device_the_reason_is_named(monkeypatch, name, n_devices, cuda, text) -> None:
     torch = require_torch()
-    monkeypatch.setenv(VARIABLE, "cuda:7")
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    with pytest.raises(GpuNotAvailableError, match="only 2 CUDA devices"):
-        chosen_device()
+    monkeypatch.setenv(VARIABLE, name)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: n_devices > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: n_devices)
+    monkeypatch.setattr(torch.version, "cuda", cuda)
+    with pytest.raises(GpuNotAvailableError, match=text):
+        HGMeans(2, engine="gpu").fit(np.eye(4))
 
 
 def test_the_cpu_is_used_if_asked_for(monkeypatch) -> None:

@@ -6,28 +6,22 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from evomeans.engines import Order, create_engine
+from evomeans.engines import Order
 from evomeans.engines.sampling import Drawing
 from evomeans.search import SearchSettings, solve
 from optional import require_torch
 from oracles import assert_same_bits, trace
-from problems import Problem, make_samples, make_weights, offspring
+from problems import Problem, made, offspring
 
 pytestmark = pytest.mark.usefixtures("gpu_device")
 SETTINGS = SearchSettings(4, 8, max_offspring=24)
 
 
-def gpu_engine(X, weights=None, **options):
+def gpu_engine(problem, **options):
     require_torch()
     from evomeans.engines.gpu.engine import GpuEngine
 
-    return GpuEngine(X, weights, **options)
-
-
-def samples(n=300, d=4, dtype=np.float64, weighted=True):
-    rng = np.random.default_rng(30)
-    X = make_samples("normal", n, d, dtype, rng)
-    return X, make_weights(n, rng) if weighted else None
+    return GpuEngine(problem.X, problem.weights, **options)
 
 
 def search(engine, settings=SETTINGS):
@@ -40,19 +34,25 @@ def search(engine, settings=SETTINGS):
 )
 def test_a_search_does_not_depend_on_what_is_refined_together(dtype, weighted) -> None:
     """Rounds of 8, refined all at once, by fives and one by one, with and without handles."""
-    X, weights = samples(dtype=dtype, weighted=weighted)
-    expected = trace(search(gpu_engine(X, weights, batch=8)))
-    for together, budget in ((5, None), (1, None), (8, 0)):
-        engine = gpu_engine(X, weights, batch=8, memory_budget=budget)
-        engine.together = together
+    problem = made(300, 4, 6, dtype=dtype, weighted=weighted)
+    expected = trace(search(gpu_engine(problem, batch=8)))
+    for together, budget in ((5, 2**31), (1, 2**31), (8, 0)):
+        engine = gpu_engine(problem, batch=8)
+        engine.together, engine.memory.budget = together, budget
         assert trace(search(engine)) == expected
 
 
-def test_centres_have_the_bits_of_the_cpu_engine(dtype, weighted) -> None:
+@pytest.mark.parametrize(
+    ("n", "d", "k"),
+    [(300, 4, 7), *(pytest.param(20_011, m, m, marks=pytest.mark.gpu) for m in (20, 100))],
+)
+def test_centres_have_the_bits_of_the_cpu_engine(gpu_device, dtype, weighted, n, d, k) -> None:
     """Both sum in the same fixed point; the inertia agrees to rounding."""
-    X, weights = samples(dtype=dtype, weighted=weighted)
-    engine, other = gpu_engine(X, weights), create_engine("cpu", X, weights)
-    for start in Problem(X, weights, 7, "samples", 5).starts(engine, 4):
+    if n > 300 and gpu_device == "cpu":
+        pytest.skip("no CUDA device")
+    problem = made(n, d, k, kind="blobs", dtype=dtype, weighted=weighted)
+    engine, other = gpu_engine(problem), problem.engine("cpu")
+    for start in problem.starts(engine, 4):
         (result,), (expected,) = engine.refine([start]), other.refine([start])
         assert result.centers.tobytes() == expected.centers.tobytes()
         assert result.cluster_weights.tobytes() == expected.cluster_weights.tobytes()
@@ -60,15 +60,15 @@ def test_centres_have_the_bits_of_the_cpu_engine(dtype, weighted) -> None:
 
 
 def test_handles_are_kept_within_the_budget_and_given_back() -> None:
-    X, weights = samples()
-    engine = gpu_engine(X, weights)
-    first = engine.refine(Problem(X, weights, 5, "samples", 0).starts(engine, 3))
+    problem = made(300, 4, 5, weighted=True)
+    engine = gpu_engine(problem)
+    first = engine.refine(problem.starts(engine, 3))
     size = first[0].handle.labels.nbytes + first[0].handle.sums.nbytes
     assert engine.memory.used == 3 * size
     del first
     assert engine.memory.used == 0
-    small = gpu_engine(X, weights, memory_budget=2 * size)
-    results = small.refine(Problem(X, weights, 5, "samples", 0).starts(small, 3))
+    engine.memory.budget = 2 * size
+    results = engine.refine(problem.starts(engine, 3))
     assert [result.handle is None for result in results] == [False, False, True]
 
 
@@ -77,42 +77,34 @@ def test_handles_are_kept_within_the_budget_and_given_back() -> None:
 
 @pytest.fixture
 def scarce(monkeypatch):
-    """Let the device have room for so many solutions; return a function that sets the number."""
+    """Return how many solutions the device has room for, and the numbers that were tried."""
     torch = require_torch()
     from evomeans.engines.gpu import engine as module
 
-    workspace = {"for": 2}
-    tried = []
+    room, tried = {"for": 100}, []
 
     class Batch(module.Batch):
         def __init__(self, samples, n_clusters, capacity):
             tried.append(capacity)
-            if capacity > workspace["for"]:
+            if capacity > room["for"]:
                 raise torch.OutOfMemoryError("tried to allocate 2.00 GiB")
             super().__init__(samples, n_clusters, capacity)
 
     monkeypatch.setattr(module, "Batch", Batch)
-
-    def allow(number):
-        workspace["for"] = number
-        tried.clear()
-        return tried
-
-    return allow
+    return room, tried
 
 
 def test_out_of_memory_fewer_are_refined_together(scarce) -> None:
     """16, 8, 4, then 2, with the same bits; the batch that the search sees stays."""
-    X, weights = samples()
-    problem = Problem(X, weights, 6, "samples", 1)
-    tried = scarce(100)
-    engine = gpu_engine(X, weights, batch=16)
+    problem, (room, tried) = made(300, 4, 6, weighted=True), scarce
+    engine = gpu_engine(problem, batch=16)
     mother, father = engine.refine(problem.starts(engine, 2))
     rng = np.random.default_rng(0)
     starts = [offspring(mother, father, rng) for _ in range(7)]
     expected = engine.refine(starts)
-    tried = scarce(2)
-    engine = gpu_engine(X, weights, batch=16)
+    room["for"] = 2
+    tried.clear()
+    engine = gpu_engine(problem, batch=16)
     for result, other in zip(engine.refine(starts), expected, strict=True):
         assert_same_bits(result, other)
     assert tried == [16, 8, 4, 2]
@@ -120,10 +112,10 @@ def test_out_of_memory_fewer_are_refined_together(scarce) -> None:
 
 
 def test_out_of_memory_for_a_single_solution_is_an_error(scarce) -> None:
-    X, weights = samples()
-    engine = gpu_engine(X, weights, batch=4)
-    starts = Problem(X, weights, 6, "samples", 1).starts(engine, 4)
-    scarce(0)
+    problem, (room, _) = made(300, 4, 6), scarce
+    engine = gpu_engine(problem, batch=4)
+    starts = problem.starts(engine, 4)
+    room["for"] = 0
     with pytest.raises(MemoryError, match="a single solution over 300 samples of 4 features"):
         engine.refine(starts)
     with pytest.raises(MemoryError, match="does not suffice"):
@@ -141,8 +133,7 @@ def test_rows_come_onto_the_device_piece_by_piece(monkeypatch, dtype, offset) ->
     monkeypatch.setattr(module, "STAGED", 1_000)
     X = np.random.default_rng(0).normal(offset, 3.0, size=(301, 4)).astype(dtype)
     X.setflags(write=False)
-    engine = gpu_engine(X, None, n_jobs=3)
-    frame = Frame.around(X)
+    engine, frame = gpu_engine(Problem(X, None, 1), n_jobs=3), Frame.around(X)
     assert engine.frame.exponent == frame.exponent
     assert_array_equal(engine.frame.shift, frame.shift)
     assert_array_equal(engine.samples.rows.cpu().numpy(), frame.encode(X))
@@ -157,14 +148,13 @@ def test_samples_that_do_not_fit_are_an_error(monkeypatch) -> None:
 
     monkeypatch.setattr(module, "upload_rows", fail)
     with pytest.raises(MemoryError, match="300 samples of 4 features do not fit"):
-        gpu_engine(*samples())
+        gpu_engine(made(300, 4, 1))
 
 
 @pytest.mark.parametrize("on_device", [False, True])
 def test_a_sample_is_searched_where_it_is_faster(on_device, monkeypatch) -> None:
     """On both it finds what the other finds; the rows are the same."""
-    X, _ = samples(n=3000, weighted=False)
-    engine = gpu_engine(X, batch=8)
+    engine = gpu_engine(made(3000, 4, 6), batch=8)
     centers = engine.samples_at(np.array([0.2, 0.7]))
     from evomeans.engines.gpu import engine as module
 
@@ -183,17 +173,19 @@ def test_samples_of_samples_stay_on_the_device(monkeypatch) -> None:
     from evomeans.engines.gpu.samples import upload_rows
 
     monkeypatch.setattr(module, "WORTH_A_DEVICE", 0)
-    X, weights = samples(n=3000, dtype=np.float32)
+    problem = made(3000, 4, 6, dtype=np.float32, weighted=True)
     uploads = []
     monkeypatch.setattr(module, "upload_rows", lambda *a: uploads.append(a) or upload_rows(*a))
-    engine = gpu_engine(X, weights, batch=8)
+    engine = gpu_engine(problem, batch=8)
     centers = engine.samples_at(np.array([0.2, 0.7]))
     sample = engine.subsample(Drawing(1, 900, centers, 1e3)).subsample(
         Drawing(2, 200, centers, 1e3)
     )
     assert len(uploads) == 1
-    rows = sample._source[np.arange(sample.n_samples)]
-    copied = gpu_engine(rows, sample.weights, frame=engine.frame)
+    rows = sample.frame.decode(sample.samples.rows.cpu().numpy().astype(float)).astype(np.float32)
+    known = {tuple(row) for row in problem.X.tolist()}
+    assert all(tuple(row) in known for row in rows.tolist())
+    copied = gpu_engine(Problem(rows, sample.weights, 2), frame=engine.frame)
     assert_array_equal(sample.samples.rows.cpu(), copied.samples.rows.cpu())
     assert sample.frame == engine.frame
     assert_same_bits(*(one.refine([Order(centers)])[0] for one in (sample, copied)))
@@ -204,8 +196,7 @@ def test_samples_of_samples_stay_on_the_device(monkeypatch) -> None:
 
 
 def test_a_refinement_that_is_abandoned_says_how_far_it_came() -> None:
-    X, _ = samples(weighted=False)
-    engine = gpu_engine(X)
+    engine = gpu_engine(made(300, 4, 2))
     centers = engine.samples_at(np.array([0.2, 0.7]))
     engine.abandon(True)
     (stopped,) = engine.refine([Order(centers)])

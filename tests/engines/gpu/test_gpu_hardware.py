@@ -50,20 +50,6 @@ def test_labels_equal_the_nearest_centre_in_double_precision(m, d, dtype) -> Non
         np.testing.assert_array_equal(labels, nearest(encoded, centers))
 
 
-@pytest.mark.parametrize(("m", "d"), [(20, 20), (100, 100)])
-def test_refinements_have_the_bits_of_the_cpu_engine(m, d, dtype, weighted) -> None:
-    """Centres and cluster weights, through some dozens of iterations; inertia to 1e-12."""
-    X = mixture(20_011, m, d, dtype, 1)
-    weights = np.random.default_rng(2).random(len(X)) if weighted else None
-    engine, other = create_engine("gpu", X, weights), create_engine("cpu", X, weights)
-    slots = np.random.default_rng(3).choice(len(X), (4, m), replace=False)
-    starts = [Order(engine.samples_at((own + 0.5) / len(X))) for own in slots]
-    for result, expected in zip(engine.refine(starts), other.refine(starts), strict=True):
-        assert result.centers.tobytes() == expected.centers.tobytes()
-        assert result.cluster_weights.tobytes() == expected.cluster_weights.tobytes()
-        assert result.inertia == pytest.approx(expected.inertia, rel=1e-12)
-
-
 def test_two_searches_have_the_same_bits(dtype) -> None:
     X = mixture(20_011, 30, 20, dtype, 5)
     one, two = (HGMeans.fast(30, engine="gpu", random_state=0).fit(X) for _ in range(2))

@@ -7,7 +7,7 @@ import pytest
 
 from evomeans.engines.frame import Frame
 from oracles import squared_distances
-from problems import make_samples, make_weights
+from problems import made
 
 STEPS = ("propose", "decide", "update", "move")
 # Samples, features, centres, whether weighted, terms: one tile and several, one step and several.
@@ -19,22 +19,28 @@ CASES = {
 }
 
 
-def two_batches(device, case, dtype, seed=0):
-    """Return the same solutions twice: two are active, one of them without one of its centres."""
+def begun(rows, centers, device, *, weights=None, terms=None, capacity=1):
+    """Return rows of the frame on the device, and a batch that begins with some centres."""
     from evomeans.engines.gpu.batch import Batch
     from evomeans.engines.gpu.samples import hold_samples, upload_rows
 
+    samples = hold_samples(upload_rows(rows, device), weights, terms)
+    batch = Batch(samples, len(centers[0]), capacity)
+    batch.load(centers)
+    batch.activate(range(len(centers)))
+    return samples, batch
+
+
+def two_batches(device, case, dtype):
+    """Return the same solutions twice: two are active, one of them without one of its centres."""
     n, d, k, weighted, terms = CASES[case]
-    rng = np.random.default_rng(seed)
-    X = make_samples("blobs", n, d, dtype, rng)
-    weights = make_weights(n, rng) if weighted else None
-    encoded = Frame.around(X).encode(X)
-    samples = hold_samples(upload_rows(encoded, device), weights, terms)
-    centers = [encoded[rng.choice(n, k, replace=False)].astype(float) for _ in range(3)]
+    problem = made(n, d, k, kind="blobs", dtype=dtype, weighted=weighted)
+    rows, rng = Frame.around(problem.X).encode(problem.X), np.random.default_rng(1)
+    centers = [rows[rng.choice(n, k, replace=False)].astype(float) for _ in range(3)]
+    options = {"weights": problem.weights, "terms": terms, "capacity": 4}
     batches = []
     for _ in range(2):
-        batch = Batch(samples, k, 4)
-        batch.load(centers)
+        samples, batch = begun(rows, centers, device, **options)
         batch.activate([2, 0])
         if k > 1:
             batch.excluded[0] = 1
@@ -122,29 +128,23 @@ def test_distances_and_draws_agree(gpu_device, torch_ops, triton_ops, case) -> N
 
 def test_a_draw_crosses_tiles_and_skips_what_has_no_share(gpu_device, triton_ops) -> None:
     """Against NumPy, on sums that are exact: 2,500 samples, most of them with nothing to draw."""
-    import torch
-
-    from evomeans.engines.gpu.batch import TILE, Batch
-    from evomeans.engines.gpu.samples import hold_samples, upload_rows
+    from evomeans.engines.gpu.batch import TILE
 
     n = 2 * TILE + 450
     shares = np.zeros(n)
     shares[[5, TILE - 1, TILE, 2 * TILE + 7, 2 * TILE + 8]] = [1.0, 2.0, 1.0, 3.0, 1.0]
-    samples = hold_samples(upload_rows(np.zeros((n, 1)), gpu_device), None)
-    batch = Batch(samples, 2, 1)
-    batch.activate([0])
-    batch.nearby[0] = torch.from_numpy(shares).to(batch.device)
+    samples, batch = begun(np.zeros((n, 1)), [np.zeros((2, 1))], gpu_device)
+    batch.nearby[0] = batch.tensor(shares, batch.nearby.dtype)
     sums = [shares[begin : begin + TILE].sum() for begin in range(0, n, TILE)]
-    batch.partial[0] = torch.tensor(sums, dtype=torch.float64)
+    batch.partial[0] = batch.tensor(sums, batch.partial.dtype)
     batch.totals[0] = shares.sum()
     for quantile in [0.0, 0.12, 0.13, 0.3, 0.38, 0.45, 0.5, 0.51, 0.8, 0.876, 1.0 - 2.0**-53]:
         batch.quantile[0] = quantile
         triton_ops.draw(samples, batch, 1)
         expected = np.searchsorted(np.cumsum(shares), quantile * 8.0, side="right")
         assert int(batch.drawn[0]) == expected, quantile
-    batch.nearby.zero_()
-    batch.partial.zero_()
-    batch.totals.zero_()
+    for tensor in (batch.nearby, batch.partial, batch.totals):
+        tensor.zero_()
     batch.fallback[0] = 77
     triton_ops.draw(samples, batch, 1)
     assert int(batch.drawn[0]) == 77
@@ -154,18 +154,12 @@ def test_a_draw_crosses_tiles_and_skips_what_has_no_share(gpu_device, triton_ops
 @pytest.mark.parametrize("d", [3, 12])
 def test_samples_that_an_outlier_shrinks_to_nothing(gpu_device, triton_ops, d, far) -> None:
     """Their scores vanish in single precision; still every label is the nearest centre's."""
-    from evomeans.engines.gpu.batch import Batch
-    from evomeans.engines.gpu.samples import hold_samples, upload_rows
-
     rng = np.random.default_rng(d)
     X = np.vstack([rng.normal(size=(60, d)), np.full((1, d), far), np.full((1, d), -far)])
-    encoded = Frame.around(X).encode(X)
-    samples = hold_samples(upload_rows(encoded, gpu_device), None)
-    centers = encoded[[3, 17, 44]].astype(float)
-    batch = Batch(samples, 3, 1)
-    batch.load([centers])
-    batch.activate([0])
+    rows = Frame.around(X).encode(X)
+    centers = rows[[3, 17, 44]].astype(float)
+    samples, batch = begun(rows, [centers], gpu_device)
     for step in ("prepare", "propose", "decide"):
         getattr(triton_ops, step)(samples, batch, 1)
-    expected = squared_distances(encoded, centers).argmin(axis=1)
+    expected = squared_distances(rows, centers).argmin(axis=1)
     np.testing.assert_array_equal(batch.labels[0].cpu().numpy(), expected)

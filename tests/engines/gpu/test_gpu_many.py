@@ -82,18 +82,18 @@ def test_merging_ends_when_the_engine_is_abandoned(engine_of) -> None:
 
 
 def test_the_first_answer_is_one_solution_and_populations_are_small(engine_of) -> None:
-    """Of merged starts; four others complete the population, and rounds of four are merged."""
+    """Of merged starts; two others complete the population, and rounds of four are merged."""
     engine = engine_of(overlapping(3000))
     rounds = []
     refine = engine.refine
     engine.refine = lambda orders: rounds.append(len(orders)) or refine(orders)
     settings = SearchSettings(strategy=DEEP, max_offspring=8)
     history = solve(engine, 600, settings, np.random.default_rng(0)).history
-    assert rounds == [1, 4, 4, 4]
-    assert [one.made_by for one in history[:5]].count("merged starts") == 3
+    assert rounds == [1, 2, 4, 4]
+    assert [one.made_by for one in history[:3]].count("merged starts") >= 1
     assert history[0].made_by == "merged starts"
-    assert {one.made_by for one in history[5:]} == {"merging"}
-    assert max(one.population_size for one in history) <= 10
+    assert {one.made_by for one in history[3:]} == {"merging"}
+    assert max(one.population_size for one in history) <= 6
 
 
 def test_what_is_fast_or_of_the_paper_is_searched_as_before() -> None:
@@ -124,33 +124,15 @@ def test_merged_starts_are_better_than_random_samples(engine_of) -> None:
     np.testing.assert_array_equal(engine.unite(starts), starts[0])
 
 
-def test_seeds_come_from_all_clusters_and_the_best_candidate_is_taken(engine_of) -> None:
-    """30 clusters far from each other, 30 samples that are drawn by their distances."""
-    rng = np.random.default_rng(1)
-    means = 100.0 * rng.normal(size=(30, N_FEATURES))
-    X = (means[:, None] + rng.normal(size=(30, 20, N_FEATURES))).reshape(600, -1)
-    engine = engine_of(X)
-    places = (np.arange(600) + 0.5) / 600
-    draws = [rng.random((30, 5)) for _ in range(3)]
-    placed = engine.seeds_among(places, draws)
-    rows = {tuple(row) for row in engine.samples_at(places).tolist()}
-    for centers in placed:
-        assert all(tuple(center) in rows for center in centers.tolist())
-        nearest = np.argmin(((means - engine.frame.decode(centers)[:, None]) ** 2).sum(axis=2), 1)
-        assert len(set(nearest.tolist())) == 30
-    alone = engine.seeds_among(places, draws[1:2])
-    np.testing.assert_array_equal(alone[0], placed[1])
-
-
 def test_seeds_on_the_device_are_those_of_the_host(engine_of) -> None:
-    """Up to ties of rounding, which these samples do not have."""
+    """Of each of three founders, up to ties of rounding, which these samples do not have."""
     engine = engine_of(overlapping(500))
-    places, draws = (np.arange(500) + 0.5) / 500, np.random.default_rng(2).random((1, 40, 4))
-    (placed,) = engine.seeds_among(places, draws)
-    rows = engine.frame.decode(engine.samples_at(places))
-    np.testing.assert_allclose(
-        placed, CpuEngine(rows, frame=engine.frame).seed(draws[0]), atol=1e-12
-    )
+    places, draws = (np.arange(500) + 0.5) / 500, np.random.default_rng(2).random((3, 40, 4))
+    rows = engine.samples_at(places)
+    host = CpuEngine(engine.frame.decode(rows), frame=engine.frame)
+    for placed, numbers in zip(engine.seeds_among(places, draws), draws, strict=True):
+        np.testing.assert_allclose(placed, host.seed(numbers), atol=1e-12)
+        assert {tuple(row) for row in placed.tolist()} <= {tuple(row) for row in rows.tolist()}
 
 
 def test_seeds_among_equal_samples_are_samples(engine_of) -> None:

@@ -6,7 +6,7 @@ import logging
 import math
 import mmap
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,7 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines import nearest
-from evomeans.engines.frame import LARGEST_VALUE, OVERFLOW, Frame, check_total_weight, smallest
+from evomeans.engines.frame import (
+    LARGEST_VALUE,
+    OVERFLOW,
+    Extremes,
+    Frame,
+    check_total_weight,
+    smallest,
+)
 from evomeans.typing import FloatArray
 from evomeans.wording import how_to_install
 
@@ -45,11 +52,11 @@ def as_dask_array(X: Any) -> Any:
     if isinstance(X, da.Array):
         return X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
     rows = X.shape[0]
-    row_bytes = int(np.prod(X.shape[1:])) * np.dtype(X.dtype).itemsize
+    row_bytes = X.shape[1] * np.dtype(X.dtype).itemsize
     stored = getattr(X, "chunks", None)
     begin = stored[0] if stored else rows
     chunks = row_chunks(even_parts(rows, -(-rows // max(1, begin))), row_bytes)
-    whole = (chunks, *((length,) for length in X.shape[1:]))
+    whole = chunks, X.shape[1:]
     if isinstance(X, np.memmap):
         source = FileRows.of(X)
         if source is not None:
@@ -149,17 +156,12 @@ class FileRows:
         whole = np.ndarray(self.shape, self.dtype, mapped.data, self.offset, self.strides)
         return np.array(whole[key], order="C")
 
-    def __dask_tokenize__(self) -> tuple[Any, ...]:
-        return type(self).__name__, *astuple(self)
-
 
 # Chunks larger than this are split, so that a worker can hold a few; a sixteenth of the data is
 # large enough too, so that a machine has work for all its cores.
 LARGEST_BLOCK = 2**24
 SMALLEST_LIMIT = 2**22
 PARTS = 16
-# Chunks are loaded whole before they are split: beyond this a thread needs much memory for one.
-LARGE_CHUNK = 2**26
 # Runs of chunks that are smaller than this together become one block: every block costs some time.
 SMALLEST_BLOCK = 2**18
 
@@ -169,19 +171,11 @@ BAD_WEIGHT = "weights must be finite and not negative."
 
 @dataclass(frozen=True)
 class Summary:
-    """What one pass over a block finds out.
+    """What one pass over a block finds out; ``finest`` is its smallest absolute value but zero."""
 
-    ``low`` and ``high`` are the smallest and largest value of every column. ``finest`` and
-    ``lightest`` are the smallest absolute value and the smallest weight that are not zero.
-    """
-
-    n_samples: int
-    low: NDArray[Any]
-    high: NDArray[Any]
-    weight: float
-    heaviest: float
+    extremes: Extremes
+    weight: float = 0.0
     finest: float = math.inf
-    lightest: float = math.inf
     bad_row: int = -1
     """The first row with a value that cannot be used, −1 if there is none."""
     complaint: str = ""
@@ -198,22 +192,14 @@ class Summary:
 class Survey:
     """The summaries of all blocks that have rows."""
 
+    extremes: Extremes
+    finest: float
     sizes: NDArray[np.int64]
     """Rows of each block."""
-    low: NDArray[Any]
-    high: NDArray[Any]
     cumulated: FloatArray
     """The weight of all blocks up to and including each."""
-    heaviest: float
-    finest: float
-    lightest: float
     equal_weights: bool
     """Whether every sample weighs 1, none having been given a weight."""
-
-    @property
-    def n_samples(self) -> int:
-        """Rows in all."""
-        return int(self.sizes.sum())
 
     @property
     def total_weight(self) -> float:
@@ -257,18 +243,17 @@ def summarize(X: NDArray[Any], sample_weight: NDArray[Any] | None) -> Summary:
         )
     if len(X) == 0:
         none = np.zeros(X.shape[1], X.dtype)
-        return Summary(0, none, none, 0.0, 0.0)
+        return Summary(Extremes(none, none, math.inf, 0.0, 0))
     low, high = X.min(axis=0), X.max(axis=0)
     if not (is_usable(low).all() and is_usable(high).all()):
         return _unusable("X", X, ~is_usable(X))
-    finest = smallest(X)
     if sample_weight is None:
-        return Summary(len(X), low, high, float(len(X)), 1.0, finest, 1.0)
+        return Summary(Extremes(low, high, 1.0, 1.0, len(X)), float(len(X)), smallest(X))
     weights = np.asarray(sample_weight, dtype=np.float64)
     if not np.isfinite(weights).all() or weights.min() < 0.0:
         return _unusable("sample_weight", weights, ~(np.isfinite(weights) & (weights >= 0.0)))
-    total, heaviest = float(np.cumsum(weights)[-1]), float(weights.max())
-    return Summary(len(X), low, high, total, heaviest, finest, smallest(weights))
+    extremes = Extremes(low, high, smallest(weights), float(weights.max()), len(X))
+    return Summary(extremes, float(np.cumsum(weights)[-1]), smallest(X))
 
 
 def is_usable(values: NDArray[Any]) -> NDArray[np.bool_]:
@@ -285,47 +270,40 @@ def _unusable(name: str, values: NDArray[Any], bad: NDArray[np.bool_]) -> Summar
     remedy = OVERFLOW if np.isfinite(value) else NOT_FINITE
     complaint = f"{name} has {value} in {{place}}{column}: {remedy if columns else BAD_WEIGHT}"
     none = np.zeros(0)
-    return Summary(len(values), none, none, 0.0, 0.0, bad_row=row, complaint=complaint)
+    extremes = Extremes(none, none, math.inf, 0.0, len(values))
+    return Summary(extremes, bad_row=row, complaint=complaint)
 
 
-def check_counts(summaries: Sequence[Summary], rows: Sequence[int], chunks: Sequence[int]) -> None:
-    """Reject an array whose blocks do not have the ``rows`` that its chunks say they have."""
-    ends = np.cumsum(chunks)
-    first = 0
-    for summary, expected in zip(summaries, rows, strict=True):
-        if summary.n_samples != expected:
-            chunk = int(np.searchsorted(ends, first, side="right"))
-            raise ValueError(
-                f"X has {summary.n_samples} rows instead of {expected} at chunk {chunk}: X.chunks "
-                "are not its true sizes. Let Dask count them: X.compute_chunk_sizes()."
-            )
-        first += expected
+def combine(
+    summaries: Sequence[Summary], rows: Sequence[int], chunks: Sequence[int], *, weighted: bool
+) -> Survey:
+    """Put the summaries of blocks together, which should have so many ``rows``.
 
-
-def combine(summaries: Sequence[Summary], chunks: Sequence[int], *, weighted: bool) -> Survey:
-    """Put the summaries together; complain about the first value that cannot be used.
-
-    Errors name the ``chunks`` that the user knows.
+    The first block is refused that has another number, or a value that cannot be used. Errors name
+    the ``chunks`` that the user knows.
     """
     ends, first = np.cumsum(chunks), 0
-    for summary in summaries:
-        if summary.bad_row >= 0:
-            row = first + summary.bad_row
-            chunk = int(np.searchsorted(ends, row, side="right"))
-            summary.check(chunk, row - int(ends[chunk] - chunks[chunk]))
-        first += summary.n_samples
-    held = [summary for summary in summaries if summary.n_samples]
+    for summary, expected in zip(summaries, rows, strict=True):
+        row = first + max(0, summary.bad_row)
+        chunk = int(np.searchsorted(ends[:-1], row, side="right"))
+        if summary.extremes.n_samples != expected:
+            raise ValueError(
+                f"X has {summary.extremes.n_samples} rows instead of {expected} at chunk {chunk}: "
+                "X.chunks are not its true sizes. Let Dask count them: X.compute_chunk_sizes()."
+            )
+        summary.check(chunk, row - int(ends[chunk] - chunks[chunk]))
+        first += expected
+    held = [summary for summary in summaries if summary.extremes.n_samples]
     cumulated = np.cumsum([summary.weight for summary in held])
     if weighted:
         check_total_weight(float(cumulated[-1]))
+    low, high, lightest, heaviest, sizes = zip(*(summary.extremes for summary in held), strict=True)
+    ends_of_columns = np.min(low, axis=0), np.max(high, axis=0)
     return Survey(
-        sizes=np.array([summary.n_samples for summary in held], np.int64),
-        low=np.min([summary.low for summary in held], axis=0),
-        high=np.max([summary.high for summary in held], axis=0),
-        cumulated=cumulated,
-        heaviest=max(summary.heaviest for summary in held),
+        Extremes(*ends_of_columns, min(lightest), max(heaviest), sum(sizes)),
         finest=min(summary.finest for summary in held),
-        lightest=min(summary.lightest for summary in held),
+        sizes=np.array(sizes, np.int64),
+        cumulated=cumulated,
         equal_weights=not weighted,
     )
 

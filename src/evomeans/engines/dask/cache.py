@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Collection
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,35 +56,62 @@ class Standing(NamedTuple):
         return Standing(state, self.centers.copy(), self.sums.copy())
 
 
-class WorkerCache:
-    """Blocks in the form that kernels read, and standings, together within a budget of bytes."""
+class Held(OrderedDict[Any, Any]):
+    """Values by their keys, in the order in which they were put here last, and all their bytes."""
 
-    def __init__(self, budget: int) -> None:
+    nbytes = 0
+
+    def put(self, key: Any, value: Any, size: int) -> None:
+        """Hold a value of some bytes, as the latest one."""
+        self.take(key)
+        self[key] = value, size
+        self.nbytes += size
+
+    def take(self, key: Any) -> Any:
+        """Return a value and let it go; None if it is not here."""
+        value, size = self.pop(key, (None, 0))
+        self.nbytes -= size
+        return value
+
+
+class WorkerCache:
+    """Blocks in the form that kernels read, and standings, together within a budget of bytes.
+
+    By default, the first task that asks for room decides about the budget: only tasks know the
+    memory of their worker.
+    """
+
+    def __init__(self, budget: int | None = None) -> None:
         self.budget = budget
-        self._samples: OrderedDict[BlockKey, Samples] = OrderedDict()
-        self._standings: OrderedDict[StandingKey, tuple[Standing, int]] = OrderedDict()
-        self._samples_bytes = 0
-        self._standings_bytes = 0
-        # Bytes that the blocks of data sets may take which do not fit as a whole.
-        self._ceilings: dict[str, int] = {}
+        self._samples = Held()
+        self._standings = Held()
+        # Data sets of which not all blocks fit.
+        self._scarce: set[str] = set()
         self._lock = threading.Lock()
+
+    @property
+    def nbytes(self) -> tuple[int, int]:
+        """Bytes of the blocks and of the standings that are kept."""
+        return self._samples.nbytes, self._standings.nbytes
+
+    def _limit(self) -> int:
+        if self.budget is None:
+            self.budget = budget_here()
+        return self.budget
 
     def samples(self, key: BlockKey) -> Samples | None:
         """Return a block if it is here."""
         with self._lock:
-            return self._samples.get(key)
+            samples: Samples | None = self._samples.get(key, (None, 0))[0]
+            return samples
 
     def has_room(self, token: str, size: int) -> bool:
-        """Whether a block of this size would be kept; if not, that is remembered of its data."""
+        """Whether a block of this size would be kept; if not, no other of its data set is."""
         with self._lock:
-            limit = self._ceilings.get(token, int(SAMPLES_SHARE * self.budget))
-            fits = self._bytes_of(token) + size <= limit
-            if not fits:
-                self._ceilings.setdefault(token, limit)
-            return fits
-
-    def _bytes_of(self, token: str) -> int:
-        return sum(memory_of(kept) for key, kept in self._samples.items() if key[0] == token)
+            own = sum(taken for key, (_, taken) in self._samples.items() if key[0] == token)
+            if own + size > SAMPLES_SHARE * self._limit():
+                self._scarce.add(token)
+            return token not in self._scarce
 
     def keep_samples(self, key: BlockKey, samples: Samples) -> bool:
         """Keep a block if there is room, and say whether it is kept.
@@ -99,23 +125,20 @@ class WorkerCache:
         with self._lock:
             if key in self._samples:
                 return True
+            most = self._limit() - size - self._standings.nbytes
             others = [other for other in self._samples if other[0] != key[0]]
-            while others and self._samples_bytes + self._standings_bytes + size > self.budget:
-                self._drop_block(others.pop(0))
-            if self._samples_bytes + self._standings_bytes + size > self.budget:
+            while others and self._samples.nbytes > most:
+                self._samples.take(others.pop(0))
+            if self._samples.nbytes > most:
                 return False
-            self._samples[key] = samples
-            self._samples_bytes += size
+            self._samples.put(key, samples, size)
             return True
 
     def take(self, key: StandingKey) -> Standing | None:
         """Take a standing out: no other task can touch it until it is given back."""
         with self._lock:
-            found = self._standings.pop(key, None)
-            if found is None:
-                return None
-            self._standings_bytes -= found[0].nbytes
-        return found[0]
+            found = self._standings.take(key)
+        return None if found is None else found[0]
 
     def give(self, key: StandingKey, standing: Standing, serial: int) -> None:
         """Keep a standing if there is room; those used least recently make room.
@@ -124,47 +147,39 @@ class WorkerCache:
         Blocks make room if not all of their data can be here anyway: what a standing saves is more
         than what is saved by as many bytes of a block.
         """
-        scarce = key[0] in self._ceilings
         size = standing.nbytes
-        # Data that fits as far as anybody knows has its share, used or not yet.
-        taken = 0 if scarce else int(SAMPLES_SHARE * self.budget)
         with self._lock:
-            while self._standings_bytes + size > self.budget - max(taken, self._samples_bytes):
-                if not (self._drop_standing(key[0], serial) or self._give_way(key)):
+            # Data that fits as far as anybody knows has its share, used or not yet.
+            share = 0 if key[0] in self._scarce else int(SAMPLES_SHARE * self._limit())
+            while self._standings.nbytes + size > self._limit() - max(share, self._samples.nbytes):
+                if not (self._drop_standing(key[0], serial) or self._drop_block(key)):
                     return
-            replaced = self._standings.pop(key, None)
-            self._standings[key] = standing, serial
-            self._standings_bytes += size - (replaced[0].nbytes if replaced else 0)
+            self._standings.put(key, (standing, serial), size)
 
     def _drop_standing(self, token: str, serial: int) -> bool:
         """Drop the standing used least recently, if the last requests did not need it."""
         if not self._standings:
             return False
-        oldest, (standing, used) = next(iter(self._standings.items()))
+        oldest, ((_, used), _) = next(iter(self._standings.items()))
         if oldest[0] == token and used >= serial - 2:
             return False
-        del self._standings[oldest]
-        self._standings_bytes -= standing.nbytes
+        self._standings.take(oldest)
         return True
 
-    def _give_way(self, key: StandingKey) -> bool:
-        """Drop a block of data that does not fit as a whole, for good, but not the one in hand."""
+    def _drop_block(self, key: StandingKey) -> bool:
+        """Drop a block of data that does not fit as a whole, but not the one in hand."""
         token = key[0]
         blocks = [block for block in self._samples if block[0] == token and block[1] != key[2]]
-        if token not in self._ceilings or not blocks:
+        if token not in self._scarce or not blocks:
             return False
-        self._drop_block(blocks[-1])
-        self._ceilings[token] = self._bytes_of(token)
+        self._samples.take(blocks[-1])
         return True
-
-    def _drop_block(self, key: BlockKey) -> None:
-        self._samples_bytes -= memory_of(self._samples.pop(key))
 
     def forget(self, token: str, names: frozenset[int]) -> None:
         """Drop the standings of some solutions."""
         with self._lock:
             for key in [key for key in self._standings if key[0] == token and key[1] in names]:
-                self._standings_bytes -= self._standings.pop(key)[0].nbytes
+                self._standings.take(key)
 
     def drop(self, token: str, blocks: Collection[int] | None = None) -> None:
         """Drop all blocks of a data set, or some, with their standings."""
@@ -173,16 +188,15 @@ class WorkerCache:
             return owner == token and (blocks is None or block in blocks)
 
         with self._lock:
-            self._ceilings.pop(token, None)
+            self._scarce.discard(token)
             for key in [key for key in self._samples if leaves(*key)]:
-                self._drop_block(key)
+                self._samples.take(key)
             for standing in [key for key in self._standings if leaves(key[0], key[2])]:
-                self._standings_bytes -= self._standings.pop(standing)[0].nbytes
+                self._standings.take(standing)
 
-    @property
-    def nbytes(self) -> tuple[int, int]:
-        """Bytes of the blocks and of the standings that are kept."""
-        return self._samples_bytes, self._standings_bytes
+
+CACHE = WorkerCache()
+"""The cache of this process."""
 
 
 def memory_of(samples: Samples) -> int:
@@ -194,37 +208,6 @@ def memory_for(X: NDArray[Any], weighted: bool) -> int:
     """Bytes that a block will take, at least: rows, tiles, middles, and numbers for every row."""
     per_row = X.shape[1] * (X.itemsize + 4 + 8 / WIDTH) + 12 + 8 * weighted
     return int(len(X) * per_row)
-
-
-# Threads of a worker may all come first, and are to have one cache between them.
-_making = threading.Lock()
-
-
-@cache
-def _cache_of_process() -> WorkerCache:
-    return WorkerCache(budget_here())
-
-
-def cache_here() -> WorkerCache:
-    """Return the cache of this process, which is made when a task first asks for it."""
-    with _making:
-        return _cache_of_process()
-
-
-def known_cache() -> WorkerCache | None:
-    """Return the cache of this process if there is one.
-
-    Only tasks may make it: only they know the memory of the worker.
-    """
-    with _making:
-        return _cache_of_process() if _cache_of_process.cache_info().currsize else None
-
-
-def drop_here(token: str, blocks: Collection[int] | None = None) -> None:
-    """Drop all blocks of a data set in this process, or some."""
-    known = known_cache()
-    if known is not None:
-        known.drop(token, blocks)
 
 
 def budget_here() -> int:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import logging
 import uuid
 import weakref
 from collections import deque
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -29,9 +28,7 @@ from evomeans.engines.course import (
 )
 from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.dask.blocks import (
-    LARGE_CHUNK,
     Survey,
-    check_counts,
     combine,
     lazy_distances,
     lazy_labels,
@@ -40,7 +37,6 @@ from evomeans.engines.dask.blocks import (
 )
 from evomeans.engines.dask.runners import ANYWHERE, Runner, current_runner
 from evomeans.engines.dask.steps import (
-    BlockSampling,
     Ground,
     Question,
     Reply,
@@ -50,7 +46,6 @@ from evomeans.engines.dask.steps import (
     visit_block,
 )
 from evomeans.engines.frame import (
-    Extremes,
     Frame,
     column_scales,
     limb_bits,
@@ -64,6 +59,7 @@ from evomeans.typing import FloatArray
 
 Asking = Generator[Question, Any, None]
 Said = TypeVar("Said")
+Census = tuple[float, NDArray[np.int64], FloatArray]
 
 
 @dataclass
@@ -153,9 +149,9 @@ class BlockCourse:
                 drawn = yield self._question("draw", picks={block: rest}, **asked)
                 row = drawn[block]
         if row is None:
-            picks, _ = positions(self.survey, np.array([quantile]))
-            drawn = yield Question("rows", picks=picks)
-            (row,) = next(iter(drawn.values()))
+            (block,), rests = positions(self.survey, np.array([quantile]))
+            drawn = yield Question("rows", picks={block: rests})
+            (row,) = drawn[block]
         self.centers = self.centers.copy()
         self.centers[removed] = row
 
@@ -195,13 +191,11 @@ def locate(totals: list[float], quantile: float) -> tuple[int, float] | None:
     return drawable[-1], target
 
 
-def positions(
-    survey: Survey, quantiles: FloatArray
-) -> tuple[dict[int, NDArray[Any]], list[tuple[int, int]]]:
+def positions(survey: Survey, quantiles: FloatArray) -> tuple[NDArray[np.intp], NDArray[Any]]:
     """Find the rows at quantiles of the cumulated weight.
 
-    Returns for each block concerned what is left of the targets within it, row numbers if weights
-    are equal, else cumulated weights; and for each quantile, its block and its place in there.
+    Returns for each quantile its block, and what is left of the target within that: the number of
+    the row if weights are equal, else a cumulated weight.
     """
     cumulated = survey.cumulated
     weights = np.diff(cumulated, prepend=0.0)
@@ -211,15 +205,8 @@ def positions(
     if survey.equal_weights:
         # Equal weights count rows: less than a row is left by rounding only.
         rests = np.minimum(rests.astype(np.int64), survey.sizes[blocks] - 1)
-    picks: dict[int, list[Any]] = {}
-    order = []
-    for block, rest in zip(blocks.tolist(), rests, strict=True):
-        picks.setdefault(block, []).append(rest)
-        order.append((block, len(picks[block]) - 1))
-    return {block: np.array(rest) for block, rest in picks.items()}, order
+    return blocks, rests
 
-
-log = logging.getLogger("evomeans")
 
 # Bytes of a sample. Workers send it, and one of them puts it together.
 LARGEST_SAMPLE = 2**26
@@ -268,12 +255,12 @@ class DaskEngine(PlainKMeans):
         self.runner = current_runner() if runner is None else runner
         self.X = X
         self.survey = self._divide(sample_weight)
-        self.n_samples = self.survey.n_samples
+        low, high, _, _, self.n_samples = self.survey.extremes
         self.total_weight = self.survey.total_weight
         has_many = self.n_samples * X.shape[1] > MANY_VALUES
         self.batch = SMALL_BATCH if has_many else BATCH
         if frame is None:
-            frame = Frame.spanning(self.survey.low, self.survey.high, self.n_samples)
+            frame = Frame.spanning(low, high, self.n_samples)
         self.frame = frame
         self.ground = ground_of(self.survey, frame)
         self.most_sampled = LARGEST_SAMPLE // (X.shape[1] * X.dtype.itemsize)
@@ -284,62 +271,51 @@ class DaskEngine(PlainKMeans):
         self._names = itertools.count()
         self._serials = itertools.count()
         self._forgotten: deque[int] = deque()
-        self._census: tuple[bytes, NDArray[np.int64], FloatArray] | None = None
+        self._last_census: tuple[bytes, Census] | None = None
         self._close = weakref.finalize(self, self.runner.drop, self.ground.token)
         # When the interpreter ends, so does the client, and with it what it holds.
         self._close.atexit = False
 
     def _divide(self, sample_weight: Any) -> Survey:
         """Choose the blocks and look through each of them once."""
-        from dask import delayed
-
-        row_bytes = self.X.shape[1] * self.X.dtype.itemsize
-        if (largest := max(self.X.chunks[0]) * row_bytes) > LARGE_CHUNK:
-            log.warning(
-                "X has chunks of up to %d MiB, which are loaded whole; keep them well below the "
-                "memory of a thread.",
-                largest // 2**20,
-            )
-        rows = row_chunks(self.X.chunks[0], row_bytes)
+        chunks = self.X.chunks[0]
+        rows = row_chunks(chunks, self.X.shape[1] * self.X.dtype.itemsize)
         samples = self.X.rechunk((rows, -1)).to_delayed().ravel()
         weights = [None] * len(rows)
         if sample_weight is not None:
             weights = sample_weight.rechunk((rows,)).to_delayed().ravel()
-        look = delayed(summarize, pure=False)
-        tasks = [look(*block) for block in zip(samples, weights, strict=True)]
-        summaries = self.runner.compute(tasks)
-        check_counts(summaries, rows, self.X.chunks[0])
-        self._blocks = [
-            (X, w)
-            for X, w, summary in zip(samples, weights, summaries, strict=True)
-            if summary.n_samples
-        ]
-        return combine(summaries, self.X.chunks[0], weighted=sample_weight is not None)
+        self._blocks = list(zip(samples, weights, strict=True))
+        summaries = self._of_blocks(summarize, self._blocks)
+        survey = combine(summaries, rows, chunks, weighted=sample_weight is not None)
+        pairs = zip(self._blocks, rows, strict=True)
+        self._blocks = [block for block, count in pairs if count]
+        return survey
+
+    def _of_blocks(self, function: Callable[..., Any], blocks: Iterable[Any]) -> list[Any]:
+        """Compute a function of what belongs to each block, which is lazy."""
+        from dask import delayed
+
+        call = delayed(function, pure=False)
+        return self.runner.compute([call(*block) for block in blocks])
 
     def digests(self, digest: Callable[..., str]) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """Return digests of the samples and of the weights of every block, as arrays of bytes."""
-        from dask import delayed
-
-        each = delayed(digest, pure=False)
-        samples = self.runner.compute([each(X) for X, _ in self._blocks])
-        weights = None
-        if not self.survey.equal_weights:
-            weights = np.array(self.runner.compute([each(w) for _, w in self._blocks]), "S64")
-        return np.array(samples, "S64"), weights
+        samples = self._of_blocks(digest, ([X] for X, _ in self._blocks))
+        if self.survey.equal_weights:
+            return np.array(samples, "S64"), None
+        weights = self._of_blocks(digest, ([w] for _, w in self._blocks))
+        return np.array(samples, "S64"), np.array(weights, "S64")
 
     def check_resolution(self, labels: Any, k: int) -> None:
         """Refuse a clustering if many samples and a whole cluster are lost; see frame.py."""
-        from dask import delayed
-
-        survey, n = self.survey, self.n_samples
-        weights = survey.lightest, survey.heaviest
-        if may_lose_samples(self.frame, survey.finest, *weights, n):
-            extremes = Extremes(survey.low, survey.high, *weights, n)
-            rows = (tuple(survey.sizes.tolist()),)
-            count = delayed(extremes.lost_and_resolved, pure=False)
-            parts = zip(self._blocks, labels.rechunk(rows).to_delayed(), strict=True)
-            tasks = [count(X, w, own, k, self.frame) for (X, w), own in parts]
-            extremes.refuse_lost_clusters(np.sum(self.runner.compute(tasks), axis=0))
+        survey, extremes = self.survey, self.survey.extremes
+        if may_lose_samples(self.frame, survey.finest, *extremes[2:]):
+            parts = labels.rechunk((tuple(survey.sizes.tolist()),)).to_delayed()
+            blocks = [
+                (X, w, own, k, self.frame) for (X, w), own in zip(self._blocks, parts, strict=True)
+            ]
+            counts = self._of_blocks(extremes.lost_and_resolved, blocks)
+            extremes.refuse_lost_clusters(np.sum(counts, axis=0))
 
     def close(self) -> None:
         """Let the workers forget the samples."""
@@ -347,17 +323,21 @@ class DaskEngine(PlainKMeans):
 
     def samples_at(self, quantiles: FloatArray) -> FloatArray:
         """Rows at quantiles of the cumulated weight."""
-        picks, order = positions(self.survey, quantiles)
+        blocks, rests = positions(self.survey, quantiles)
+        picks = {block: rests[blocks == block] for block in np.unique(blocks).tolist()}
         (found,) = self.ask([Question("rows", picks=picks)])
-        return np.array([found[block][place] for block, place in order])
+        rows = np.empty((len(quantiles), self.X.shape[1]))
+        for block, own in found.items():
+            rows[blocks == block] = own
+        return rows
 
     def drawn(self, drawing: Drawing) -> tuple[NDArray[Any], FloatArray]:
         """Return rows that one pass over the blocks has drawn, and what each stands for."""
-        total, ends = self.survey.total_weight, np.cumsum(self.survey.sizes)
-        firsts = dict(enumerate((ends - self.survey.sizes).tolist()))
-        centers = np.zeros((0, self.X.shape[1])) if drawing.centers is None else drawing.centers
-        sampling = BlockSampling(drawing, total, firsts)
-        (found,) = self.ask([Question("sample", centers=centers, sampling=sampling)])
+        firsts = (np.cumsum(self.survey.sizes) - self.survey.sizes).tolist()
+        question = Question("sample", picks=dict(enumerate(firsts)), drawing=drawing)
+        if drawing.centers is not None:
+            question = replace(question, centers=drawing.centers)
+        (found,) = self.ask([question])
         rows, own = (np.concatenate(parts) for parts in zip(*in_order(found), strict=True))
         return self.frame.decode(rows).astype(self.X.dtype), own
 
@@ -392,26 +372,28 @@ class DaskEngine(PlainKMeans):
                     del asking[number]
         return [replace(refined[i], handle=self._remember(name)) for i, name in enumerate(names)]
 
+    def _census(self, centers: FloatArray) -> Census:
+        """Inertia, and how many samples are closest to each centre, and of which weight."""
+        bits = centers.tobytes()
+        if self._last_census is None or self._last_census[0] != bits:
+            (found,) = self.ask([Question("census", centers=centers)])
+            inertias, sizes, weights = zip(*in_order(found), strict=True)
+            inertia = self.frame.inertia_in_data_units(sum(inertias))
+            self._last_census = bits, (inertia, np.sum(sizes, axis=0), np.sum(weights, axis=0))
+        return self._last_census[1]
+
     def assign(self, centers: FloatArray) -> tuple[Any, float]:
         """Labels of the closest centres, a lazy Dask array, and the inertia."""
-        (census,) = self.ask([Question("census", centers=centers)])
-        inertias, sizes, weights = zip(*in_order(census), strict=True)
-        self._census = centers.tobytes(), np.sum(sizes, axis=0), np.sum(weights, axis=0)
-        labels = lazy_labels(self.X, centers, self.frame)
-        return labels, self.frame.inertia_in_data_units(sum(inertias))
+        return lazy_labels(self.X, centers, self.frame), self._census(centers)[0]
 
     def cluster_sizes(self, centers: FloatArray) -> NDArray[np.int64]:
         """Count the samples that are closest to each centre."""
-        if self._census is None or self._census[0] != centers.tobytes():
-            self.assign(centers)
-        assert self._census is not None
-        return self._census[1]
+        return self._census(centers)[1]
 
     def weigh(self, centers: FloatArray) -> tuple[FloatArray, float]:
         """Total weight of the samples that are closest to each centre, and the inertia."""
-        _, inertia = self.assign(centers)
-        assert self._census is not None
-        return self._census[2], inertia
+        inertia, _, weights = self._census(centers)
+        return weights, inertia
 
     def distances(self, centers: FloatArray) -> Any:
         """Distances of all samples to all centres, a lazy Dask array."""
@@ -491,9 +473,9 @@ class DaskEngine(PlainKMeans):
 
 def ground_of(survey: Survey, frame: Frame) -> Ground:
     """Return what blocks need to know of each other."""
-    bits = limb_bits(survey.n_samples)
-    ends = frame.encode(np.stack([survey.low, survey.high]))
+    low, high, _, heaviest, n_samples = survey.extremes
+    bits = limb_bits(n_samples)
+    ends = frame.encode(np.stack([low, high]))
     extents = np.maximum(ends[1], -ends[0]).astype(np.float64)
-    heaviest = np.array([] if survey.equal_weights else [survey.heaviest])
-    scales = column_scales(extents, heaviest, bits)
-    return Ground(uuid.uuid4().hex, frame, scales, float(2**bits))
+    scales = column_scales(extents, np.array([heaviest]), bits)
+    return Ground(uuid.uuid4().hex, frame, scales, float(2**bits), survey.total_weight)

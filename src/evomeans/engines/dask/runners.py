@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
-from evomeans.engines.dask.cache import drop_here
+from evomeans.engines.dask.cache import CACHE
 from evomeans.engines.dask.steps import Reply, Request, ask_blocks, merge_replies, place_here
 from evomeans.engines.protocol import Abandoned
 
@@ -76,7 +76,7 @@ class LocalRunner:
 
     def drop(self, token: str, blocks: Collection[int] | None = None) -> None:
         """Forget a data set, or some of its blocks."""
-        drop_here(token, blocks)
+        CACHE.drop(token, blocks)
 
 
 class ClientRunner:
@@ -178,4 +178,4 @@ def _same(request: Request) -> Request:
 
 
 async def _drop(token: str, blocks: Collection[int] | None) -> None:
-    drop_here(token, blocks)
+    CACHE.drop(token, blocks)

@@ -8,7 +8,7 @@ same bits. So Dask may run them anywhere, and again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import reduce
@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from evomeans.engines.cpu.layout import Samples, State
 from evomeans.engines.cpu.samples import dense_rows, encode_samples, sit_on_centers
 from evomeans.engines.cpu.workspace import Workspace
-from evomeans.engines.dask.cache import Standing, StandingKey, WorkerCache, cache_here, memory_for
+from evomeans.engines.dask.cache import CACHE, Standing, StandingKey, memory_for
 from evomeans.engines.frame import Frame
-from evomeans.engines.sampling import Drawing, wheel_stops
+from evomeans.engines.sampling import wheel_stops
 from evomeans.typing import FloatArray
 
 Wanted = Literal["sums", "distances", "draw", "rows", "sample", "census", "on_centers", "members"]
@@ -34,18 +34,6 @@ given positions. sample: samples that are drawn as :mod:`~evomeans.engines.sampl
 weights. census: the inertia, and how many samples each centre has, and of which weight. on_centers:
 whether all samples sit on their centres. members: the first sample of each cluster.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class BlockSampling:
-    """How samples are drawn from all blocks.
-
-    ``total_weight`` is that of all blocks, and ``firsts`` has the number of each one's first row.
-    """
-
-    drawing: Drawing
-    total_weight: float
-    firsts: Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +50,11 @@ class Question:
     """A centre that is nowhere at present; −1 for none."""
     power: int = 2
     """Of distances, 1 or 2."""
-    picks: Mapping[int, Any] | None = None
-    """For draws and rows: in which blocks, and where in each. Other blocks are not concerned."""
-
-    sampling: BlockSampling | None = None
-    """How samples are drawn."""
+    picks: Any = None
+    """A mapping of the blocks concerned, by default all: to the targets of draws and rows, and for
+    samples to the number of the first row."""
+    drawing: Any = None
+    """How samples are drawn, a :class:`~evomeans.engines.sampling.Drawing`."""
 
     def concerns(self, block: int) -> bool:
         """Whether a block has anything to answer."""
@@ -83,6 +71,7 @@ class Ground:
     scales: FloatArray
     limb: float
     """Both of the sums of all samples together, see :mod:`~evomeans.engines.cpu.sums`."""
+    total_weight: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,15 +115,15 @@ HERE = "here"
 
 def ask_blocks(blocks: Sequence[int], request: Request) -> Reply:
     """Let blocks answer a request, as far as they are kept here."""
-    memory, token = cache_here(), request.ground.token
-    memory.forget(token, request.forget)
+    token = request.ground.token
+    CACHE.forget(token, request.forget)
     here, n_threads = place_here()
 
     def ask(block: int) -> Reply:
-        samples = memory.samples((token, block))
+        samples = CACHE.samples((token, block))
         if samples is None:
             return Reply([], {})
-        return Reply(_Visit(samples, block, True, request, memory).answers(), {block: (here, True)})
+        return Reply(_Visit(samples, block, True, request).answers(), {block: (here, True)})
 
     if n_threads == 1:
         return merge_replies(map(ask, blocks))
@@ -146,16 +135,19 @@ def visit_block(
     X: NDArray[Any], sample_weight: NDArray[Any] | None, block: int, request: Request
 ) -> Reply:
     """Let a block that has just been loaded answer a request, and keep it if there is room."""
-    memory, token = cache_here(), request.ground.token
-    memory.forget(token, request.forget)
-    samples = memory.samples((token, block))
+    ground, token = request.ground, request.ground.token
+    CACHE.forget(token, request.forget)
+    samples = CACHE.samples((token, block))
     kept = in_order = True
     if samples is None:
         # To put neighbours together takes long, and is worthwhile only if it is done once.
-        in_order = memory.has_room(token, memory_for(X, sample_weight is not None))
-        samples = prepare(X, sample_weight, request.ground, in_order=in_order)
-        kept = in_order and memory.keep_samples((token, block), samples)
-    answers = _Visit(samples, block, in_order, request, memory).answers()
+        in_order = CACHE.has_room(token, memory_for(X, sample_weight is not None))
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        samples = encode_samples(np.asarray(X), weights, ground.frame, in_order=in_order)
+        # The sums of all blocks together have these.
+        samples = samples._replace(scales=ground.scales, limb=ground.limb)
+        kept = in_order and CACHE.keep_samples((token, block), samples)
+    answers = _Visit(samples, block, in_order, request).answers()
     return Reply(answers, {block: (place_here()[0], kept)})
 
 
@@ -177,15 +169,6 @@ def place_here() -> tuple[str, int]:
     return str(worker.address), int(worker.state.nthreads)
 
 
-def prepare(
-    X: NDArray[Any], sample_weight: NDArray[Any] | None, ground: Ground, *, in_order: bool
-) -> Samples:
-    """Bring the samples of a block into the form that kernels read."""
-    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    samples = encode_samples(np.asarray(X), weights, ground.frame, in_order=in_order)
-    return samples._replace(scales=ground.scales, limb=ground.limb)
-
-
 @dataclass
 class _Visit:
     """One block, in which neighbours stand together or not, while it answers a request."""
@@ -194,7 +177,6 @@ class _Visit:
     block: int
     in_order: bool
     request: Request
-    memory: WorkerCache
 
     def __post_init__(self) -> None:
         self.n_samples, self.n_features = self.samples.rows.shape
@@ -219,7 +201,7 @@ class _Visit:
             return {self.block: self._about(workspace, standing.state, question)}
         finally:
             if question.name >= 0:
-                self.memory.give(self._key(question.name), standing, self.request.serial)
+                CACHE.give(self._key(question.name), standing, self.request.serial)
 
     def _key(self, name: int) -> StandingKey:
         return self.request.ground.token, name, self.block, self.in_order
@@ -243,16 +225,16 @@ class _Visit:
         return Standing(state, workspace.positions, workspace.sums)
 
     def _known(self, question: Question) -> Standing | None:
-        known = self.memory.take(self._key(question.name))
+        known = CACHE.take(self._key(question.name))
         if known is not None:
             return known
         # Taken out while it is copied: a task that Dask gave up may still be running.
         key = self._key(question.parent)
-        parent = self.memory.take(key) if question.parent >= 0 else None
+        parent = CACHE.take(key) if question.parent >= 0 else None
         if parent is None:
             return None
         copy = parent.copy() if len(parent.centers) == len(question.centers) else None
-        self.memory.give(key, parent, self.request.serial)
+        CACHE.give(key, parent, self.request.serial)
         return copy
 
     def _about(self, workspace: Workspace, state: State, question: Question) -> Any:
@@ -260,7 +242,6 @@ class _Visit:
             case "distances":
                 return workspace.measure(state, question.power)
             case "draw":
-                assert question.picks is not None
                 workspace.measure(state, question.power)
                 place = workspace.draw(question.picks[self.block])
                 return self.samples.rows[place].astype(np.float64)
@@ -282,7 +263,6 @@ class _Visit:
 
     def _rows(self, question: Question) -> FloatArray:
         """Rows by their number, or by the cumulated weight that they have to exceed."""
-        assert question.picks is not None
         wanted = np.asarray(question.picks[self.block])
         if wanted.dtype.kind == "f":
             weights = self._weights()
@@ -291,11 +271,9 @@ class _Visit:
 
     def _sample(self, question: Question, costs: FloatArray | None) -> tuple[Any, Any]:
         """Rows that are drawn, and their weights."""
-        sampling = question.sampling
-        assert sampling is not None
         own = self._weights() if len(self.samples.weights) else None
-        first, total = sampling.firsts[self.block], sampling.total_weight
-        rows, weights = sampling.drawing.choose(costs, own, total, self.n_samples, first)
+        first, total = question.picks[self.block], self.request.ground.total_weight
+        rows, weights = question.drawing.choose(costs, own, total, self.n_samples, first)
         # They were of this type before they were encoded, which loses no digit.
         found = dense_rows(self.samples, rows, self.n_features)
         return found.astype(self.samples.rows.dtype), weights

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import weakref
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import ModuleType
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -163,30 +162,29 @@ class Lloyd:
 
     The device decides which solutions go on. The host learns it later: it has always queued
     the next iterations when it reads how many solutions were active before them. Kernels are
-    launched for that many; what has ended meanwhile costs next to nothing. The steps, ``ops``, are
-    :mod:`~evomeans.engines.gpu.torch_ops` or :mod:`~evomeans.engines.gpu.triton_ops`. ``check`` is
-    called between iterations, and raises an error to end them.
+    launched for that many; what has ended meanwhile costs next to nothing. ``check`` is called
+    between iterations, and raises an error to end them.
     """
 
     def __init__(
-        self,
-        samples: DeviceSamples,
-        batch: Batch,
-        ops: ModuleType,
-        check: Callable[[], None] = lambda: None,
+        self, samples: DeviceSamples, batch: Batch, check: Callable[[], None] = lambda: None
     ) -> None:
-        self.samples, self.batch, self.ops = samples, batch, ops
-        self.check = check
+        # Imported here: Triton is not needed, and may not exist, on a CPU.
+        name = "torch_ops" if batch.on_cpu else "triton_ops"
+        self.ops = import_module(f"evomeans.engines.gpu.{name}")
+        self.samples, self.batch, self.check = samples, batch, check
         self._graphs: dict[int, Any] = {}
-        self._readings: list[Reading] = []
+        self._readings = () if batch.on_cpu else (Reading(), Reading())
         self._is_warm = False
+
+    def carry_out(self, *steps: str, bound: int) -> None:
+        """Make some steps of the solutions at work, of which there are at most so many."""
+        for step in steps:
+            getattr(self.ops, step)(self.samples, self.batch, bound)
 
     def iterate(self, bound: int) -> None:
         """Assign all samples, move the centres, and drop the solutions that stand still."""
-        self.ops.propose(self.samples, self.batch, bound)
-        self.ops.decide(self.samples, self.batch, bound)
-        self.ops.update(self.samples, self.batch, bound)
-        self.ops.move(self.samples, self.batch, bound)
+        self.carry_out("propose", "decide", "update", "move", bound=bound)
         self.ops.tally(self.batch)
 
     def run(self, n_solutions: int, most: int = MAX_ITERATIONS) -> None:
@@ -201,23 +199,16 @@ class Lloyd:
                 if not int(self.batch.n_active):
                     return
             return
-        pending: deque[Reading] = deque()
-        bound, done = n_solutions, 0
-        while done < most:
+        bound = n_solutions
+        for nth in range(most // ITERATIONS_AT_ONCE):
             self.check()
             self._enqueue(bound)
-            done += ITERATIONS_AT_ONCE
-            free = self._readings.pop() if self._readings else Reading()
-            pending.append(free.take(self.batch.n_active))
-            if len(pending) < 2:
-                continue
-            reading = pending.popleft()
-            n_active = reading.wait()
-            self._readings.append(reading)
-            if n_active == 0:
-                break
-            bound = n_active
-        self._readings.extend(pending)
+            latest, before = self._readings[nth % 2], self._readings[1 - nth % 2]
+            latest.take(self.batch.n_active)
+            if nth > 0:
+                bound = before.wait()
+                if bound == 0:
+                    return
 
     def _enqueue(self, bound: int) -> None:
         """Queue some iterations, as a graph recorded for at least this many solutions."""
@@ -245,11 +236,10 @@ class Reading:
         self._number = torch.empty(1, dtype=torch.int32, pin_memory=True)
         self._arrived = torch.cuda.Event()
 
-    def take(self, number: Any) -> Reading:
+    def take(self, number: Any) -> None:
         """Queue the transfer."""
         self._number.copy_(number, non_blocking=True)
         self._arrived.record()
-        return self
 
     def wait(self) -> int:
         """Return the number as soon as it has arrived."""

@@ -7,10 +7,8 @@ answers with one: the part of the last step by which its centres go beyond the m
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from types import ModuleType
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,120 +27,16 @@ from evomeans.engines.course import (
     Step,
     course,
 )
-from evomeans.engines.gpu.batch import Batch, DeviceMemory, Lloyd
-from evomeans.engines.gpu.samples import DeviceSamples
+from evomeans.engines.gpu.batch import DeviceMemory, Lloyd
 from evomeans.engines.protocol import Order
 from evomeans.engines.rules import MAX_ITERATIONS, sits_on_centers, split_mixture
 from evomeans.engines.sampling import WeightedDraw
 from evomeans.typing import FloatArray
 
-
-class Snapshot(NamedTuple):
-    """What the host learns of a solution after an assignment."""
-
-    explained: float
-    uphill: float
-    is_fixed: float
-    is_moving: float
-
-
-class BatchMomentum:
-    """Leads solutions of a batch to fixed points, or near them.
-
-    ``least`` has the slots of the solutions, and what each has to explain in the end.
-    """
-
-    def __init__(
-        self,
-        samples: DeviceSamples,
-        batch: Batch,
-        lloyd: Lloyd,
-        ops: ModuleType,
-        least: Mapping[int, float],
-    ) -> None:
-        self.samples, self.batch, self.lloyd, self.ops = samples, batch, lloyd, ops
-        self.slots = list(least)
-        self.schedules = {slot: MomentumSchedule() for slot in least}
-        self.rules = {slot: AbandonRule(value) for slot, value in least.items()}
-
-    def run(self) -> dict[int, FloatArray | None]:
-        """Return None for every solution, or the weights of its clusters if it is hopeless."""
-        batch = self.batch
-        answers: dict[int, FloatArray | None] = dict.fromkeys(self.slots)
-        before = None
-        for _ in range(MAX_ITERATIONS):
-            self.lloyd.check()
-            at = batch.tensor(self.slots, torch.int64)
-            centers = batch.centers[at]
-            self._assign(at)
-            means, weights = batch.centers[at], batch.cluster_weights[at]
-            step = means - (centers if before is None else before)
-            # By a mask, which the host need not see.
-            step.masked_fill_((weights == 0.0)[:, :, None], 0.0)
-            left, shares = [], []
-            for place, snapshot in enumerate(self._snapshots(centers, means, weights, step)):
-                slot = self.slots[place]
-                if self.rules[slot].is_too_little(snapshot.explained):
-                    answers[slot] = weights[place].cpu().numpy()
-                elif not snapshot.is_fixed:
-                    left.append(place)
-                    shares.append(self._share(slot, snapshot))
-            if not left:
-                break
-            self.slots = [self.slots[place] for place in left]
-            if len(left) < len(means):
-                among = batch.tensor(left, torch.int64)
-                means, step = means[among], step[among]
-            # In two steps: together they would be rounded once, and elsewhere twice.
-            step *= batch.tensor(shares, torch.float64)[:, None, None]
-            batch.centers[batch.tensor(self.slots, torch.int64)] = means + step
-            before = means
-        return answers
-
-    def _assign(self, at: Any) -> None:
-        """Make one iteration of K-means; the centres are the means afterwards."""
-        batch, count = self.batch, len(self.slots)
-        batch.activate(self.slots)
-        for name in ("prepare", "propose", "decide", "update", "move"):
-            getattr(self.ops, name)(self.samples, batch, count)
-        batch.n_iter[at] += 1
-
-    def _share(self, slot: int, snapshot: Snapshot) -> float:
-        schedule = self.schedules[slot]
-        if schedule.is_plain():
-            return 0.0
-        return schedule.share(is_moving=bool(snapshot.is_moving), is_uphill=snapshot.uphill > 0.0)
-
-    def _snapshots(self, centers: Any, means: Any, weights: Any, step: Any) -> list[Snapshot]:
-        """Look at all solutions at once; waits for the device."""
-        weights = weights[:, :, None]
-        terms = torch.stack(
-            [weights * (centers * (2.0 * means - centers)), weights * (centers - means) * step]
-        )
-        explained, uphill = folded(terms.flatten(2))
-        is_fixed, is_moving = (centers == means).flatten(1).all(1), step.flatten(1).any(1)
-        numbers = torch.stack([explained, uphill, is_fixed.double(), is_moving.double()], dim=1)
-        return [Snapshot(*row) for row in numbers.tolist()]
-
-
-def folded(values: Any) -> Any:
-    """Sum up the last dimension, in an order that depends on nothing but its length.
-
-    The order of PyTorch's own sums depends on what else is summed up, and the bits with it.
-    """
-    while (count := values.shape[-1]) > 1:
-        half = (count + 1) // 2
-        first = values[..., :half].clone()
-        first[..., : count - half] += values[..., half:]
-        values = first
-    return values[..., 0]
-
-
 Command = dict[int, Any]
 """What the course in each slot of the batch asks for."""
 
 
-@dataclass
 class BatchRefining:
     """Carries out the courses of several starts, each in a slot of the batch.
 
@@ -150,14 +44,11 @@ class BatchRefining:
     that has not ended asks for it.
     """
 
-    samples: DeviceSamples
-    batch: Batch
-    lloyd: Lloyd
-    ops: ModuleType
-    """:mod:`~evomeans.engines.gpu.torch_ops` or :mod:`~evomeans.engines.gpu.triton_ops`."""
-    draw: WeightedDraw
-    snapped: set[int] = field(default_factory=set, init=False)
-    """Slots whose centres were put onto samples."""
+    def __init__(self, lloyd: Lloyd, draw: WeightedDraw) -> None:
+        self.lloyd, self.samples, self.batch = lloyd, lloyd.samples, lloyd.batch
+        self.draw = draw
+        # Slots whose centres were put onto samples.
+        self.snapped: set[int] = set()
 
     def run(
         self, starts: Sequence[Order], memory: DeviceMemory, total_weight: float
@@ -203,9 +94,10 @@ class BatchRefining:
                 self.batch.sums[slot] = known.sums
         return dict.fromkeys(asked)
 
-    def _prepare(self, slots: Sequence[int]) -> None:
+    def _carry_out(self, slots: Sequence[int], *steps: str) -> None:
+        """Make some steps of these solutions alone."""
         self.batch.activate(slots)
-        self.ops.prepare(self.samples, self.batch, len(slots))
+        self.lloyd.carry_out(*steps, bound=len(slots))
 
     def _relocate(self, asked: Command) -> Command:
         batch = self.batch
@@ -223,28 +115,61 @@ class BatchRefining:
 
     def _draw_by_distance(self, asked: Command, quantiles: dict[int, float]) -> None:
         """Draw samples by their distances to the closest of the centres that remain."""
-        batch, count = self.batch, len(quantiles)
+        batch = self.batch
         slots = batch.tensor(list(quantiles), torch.int64)
         batch.excluded[slots] = batch.tensor([asked[s].removed for s in quantiles], torch.int32)
         batch.power[slots] = batch.tensor([self.starts[s].power for s in quantiles], torch.int32)
         batch.quantile[slots] = batch.tensor(list(quantiles.values()), torch.float64)
-        self._prepare(list(quantiles))
-        for step in ("propose", "decide", "update", "measure", "draw"):
-            getattr(self.ops, step)(self.samples, batch, count)
+        steps = "prepare", "propose", "decide", "update", "measure", "draw"
+        self._carry_out(list(quantiles), *steps)
         batch.excluded[slots] = -1
 
     def _lead(self, asked: Command) -> Command:
-        least = {slot: step.least for slot, step in asked.items()}
-        return BatchMomentum(self.samples, self.batch, self.lloyd, self.ops, least).run()
+        """Lead solutions to fixed points, or near them."""
+        batch, slots = self.batch, list(asked)
+        schedules = {slot: MomentumSchedule() for slot in slots}
+        rules = {slot: AbandonRule(step.least) for slot, step in asked.items()}
+        answers: Command = dict.fromkeys(slots)
+        before = None
+        for _ in range(MAX_ITERATIONS):
+            self.lloyd.check()
+            at = batch.tensor(slots, torch.int64)
+            centers = batch.centers[at]
+            self._carry_out(slots, "prepare", "propose", "decide", "update", "move")
+            batch.n_iter[at] += 1
+            means, weights = batch.centers[at], batch.cluster_weights[at]
+            step = means - (centers if before is None else before)
+            # By a mask, which the host need not see.
+            step.masked_fill_((weights == 0.0)[:, :, None], 0.0)
+            left, shares = [], []
+            numbers = progress(centers, means, weights, step)
+            for place, (explained, uphill, is_fixed, is_moving) in enumerate(numbers):
+                schedule = schedules[slots[place]]
+                if rules[slots[place]].is_too_little(explained):
+                    answers[slots[place]] = weights[place].cpu().numpy()
+                elif not is_fixed:
+                    left.append(place)
+                    signs = {"is_moving": bool(is_moving), "is_uphill": uphill > 0.0}
+                    shares.append(0.0 if schedule.is_plain() else schedule.share(**signs))
+            if not left:
+                break
+            slots = [slots[place] for place in left]
+            if len(left) < len(means):
+                among = batch.tensor(left, torch.int64)
+                means, step = means[among], step[among]
+            # In two steps: together they would be rounded once, and elsewhere twice.
+            step *= batch.tensor(shares, torch.float64)[:, None, None]
+            batch.centers[batch.tensor(slots, torch.int64)] = means + step
+            before = means
+        return answers
 
     def _descend(self, asked: Command) -> Command:
         """Run K-means, then measure Σw‖x−c‖² from labels that are up to date."""
         batch, slots = self.batch, list(asked)
-        self._prepare(slots)
+        self._carry_out(slots, "prepare")
         self.lloyd.run(len(slots))
-        batch.activate(slots)
         batch.power.fill_(2)
-        self.ops.measure(self.samples, batch, len(slots))
+        self._carry_out(slots, "measure")
         inertias = batch.totals.cpu().numpy()
         weights = batch.cluster_weights.cpu().numpy()
         return {slot: Level(float(inertias[slot]), weights[slot]) for slot in slots}
@@ -264,30 +189,58 @@ class BatchRefining:
         return answers
 
     def _snap(self, asked: Command) -> Command:
+        batch, counted, levels = self.batch, self.draw.counted, {}
         self.snapped.update(asked)
-        return {slot: self._snap_one(slot) for slot in asked}
-
-    def _snap_one(self, slot: int) -> Level:
-        batch, counted = self.batch, self.draw.counted
-        present, members = np.unique(batch.labels[slot].cpu().numpy()[counted], return_index=True)
-        rows = self.samples.rows[batch.tensor(counted[members], torch.int64)]
-        batch.centers[slot, batch.tensor(present, torch.int64)] = rows.double()
-        labels, inertia = self.assign(slot)
-        return Level(inertia, np.bincount(labels, self.draw.weights, batch.k).astype(np.float64))
+        for slot in asked:
+            labels = batch.labels[slot].cpu().numpy()[counted]
+            present, members = np.unique(labels, return_index=True)
+            rows = self.samples.rows[batch.tensor(counted[members], torch.int64)]
+            batch.centers[slot, batch.tensor(present, torch.int64)] = rows.double()
+            labels, inertia = self.assign(slot)
+            weights = np.bincount(labels, self.draw.weights, batch.k).astype(np.float64)
+            levels[slot] = Level(inertia, weights)
+        return levels
 
     def advance(self, start: FloatArray, n_iter: int) -> tuple[Any, Any]:
         """Return centres after some iterations of K-means, and the weights of their clusters."""
         self.batch.load([start])
-        self._prepare([0])
+        self._carry_out([0], "prepare")
         self.lloyd.run(1, n_iter)
         return self.batch.centers[0].clone(), self.batch.cluster_weights[0].clone()
 
     def assign(self, slot: int) -> tuple[NDArray[np.int32], float]:
         """Labels of the closest centres of one solution, and its inertia in the frame."""
-        self._prepare([slot])
-        self.ops.propose(self.samples, self.batch, 1)
-        self.ops.decide(self.samples, self.batch, 1)
         self.batch.power[slot] = 2
-        self.ops.measure(self.samples, self.batch, 1)
+        self._carry_out([slot], "prepare", "propose", "decide", "measure")
         labels: NDArray[np.int32] = self.batch.labels[slot].to("cpu", copy=True).numpy()
         return labels, float(self.batch.totals[slot])
+
+
+def progress(centers: Any, means: Any, weights: Any, step: Any) -> list[list[float]]:
+    """Return what the host learns of every solution after an assignment; waits for the device.
+
+    What the centres explain, whether momentum points uphill if that is above zero, whether they are
+    a fixed point, and whether a mean has moved.
+    """
+    weights = weights[:, :, None]
+    terms = torch.stack(
+        [weights * (centers * (2.0 * means - centers)), weights * (centers - means) * step]
+    )
+    explained, uphill = folded(terms.flatten(2))
+    is_fixed, is_moving = (centers == means).flatten(1).all(1), step.flatten(1).any(1)
+    columns = explained, uphill, is_fixed.double(), is_moving.double()
+    numbers: list[list[float]] = torch.stack(columns, dim=1).tolist()
+    return numbers
+
+
+def folded(values: Any) -> Any:
+    """Sum up the last dimension, in an order that depends on nothing but its length.
+
+    The order of PyTorch's own sums depends on what else is summed up, and the bits with it.
+    """
+    while (count := values.shape[-1]) > 1:
+        half = (count + 1) // 2
+        first = values[..., :half].clone()
+        first[..., : count - half] += values[..., half:]
+        values = first
+    return values[..., 0]

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
-from functools import cached_property
-from types import ModuleType
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -20,14 +18,7 @@ from evomeans.engines.gpu import chosen_device
 from evomeans.engines.gpu.batch import Batch, DeviceMemory, Lloyd
 from evomeans.engines.gpu.course import BatchRefining
 from evomeans.engines.gpu.merging import merge_many
-from evomeans.engines.gpu.samples import (
-    ChosenRows,
-    DeviceSamples,
-    encode_rows,
-    extremes,
-    hold_samples,
-    upload_rows,
-)
+from evomeans.engines.gpu.samples import encode_rows, extremes, hold_samples, upload_rows
 from evomeans.engines.gpu.seeding import Seeding
 from evomeans.engines.protocol import Abandoned, Ability, Order, Refinement, require_abilities
 from evomeans.engines.sampling import Drawing, WeightedDraw
@@ -48,6 +39,8 @@ MANY_ROWS_ON_DEVICE = 500_000
 # Distances of this many rows and one centre are computed together.
 ROWS_AT_ONCE = 2**16
 
+Done = TypeVar("Done")
+
 
 class GpuEngine(PlainKMeans):
     """K-means of many solutions at once, on a GPU.
@@ -56,10 +49,10 @@ class GpuEngine(PlainKMeans):
     that leaves a doubt; sums are exact. Results have the same bits in every run, whatever is
     refined together.
 
-    * ``X`` (n, d) of float32 or float64, or ChosenRows: samples in data units, copied to the
-      device.
+    * ``X`` (n, d) of float32 or float64: samples in data units, copied to the device; or a tensor
+      of rows that are on the device already, in ``frame``.
     * ``sample_weight`` (n,): None for equal weights.
-    * ``frame``: the frame to work in, by default the one around ``X``; chosen rows have theirs.
+    * ``frame``: the frame to work in, by default the one around ``X``.
     * ``device``: "cuda", "cuda:1" or "cpu", by default what
       :func:`~evomeans.engines.gpu.chosen_device` says.
     * ``batch``: how many solutions the search makes in a round, or fewer where they take long. It
@@ -67,15 +60,13 @@ class GpuEngine(PlainKMeans):
       the device, which decides nothing.
     * ``n_jobs``: threads that copy samples, and threads of engines over some of them on the CPU.
     * ``searching``: whether there will be refinements, or only assignments, which need less room.
-    * ``memory_budget``: bytes for what is kept of refined solutions, by default a quarter of the
-      device's memory.
     """
 
     most_sampled = sys.maxsize
 
     def __init__(
         self,
-        X: NDArray[Any] | ChosenRows,
+        X: Any,
         sample_weight: FloatArray | None = None,
         *,
         frame: Frame | None = None,
@@ -83,7 +74,6 @@ class GpuEngine(PlainKMeans):
         batch: int = 32,
         n_jobs: int = 1,
         searching: bool = True,
-        memory_budget: int | None = None,
     ) -> None:
         self.device = chosen_device() if device is None else torch.device(device)
         self.batch = batch
@@ -91,47 +81,24 @@ class GpuEngine(PlainKMeans):
         self.weights = None if sample_weight is None else np.array(sample_weight, dtype=np.float64)
         self.total_weight = self.n_samples if self.weights is None else float(self.weights.sum())
         self._draw = WeightedDraw(self.n_samples, self.weights)
-        self._source, self.n_jobs = X, n_jobs
-        self.frame, self.samples = self._on_device(frame)
+        self.n_jobs = n_jobs
+        with room_for(X.shape, self.device):
+            rows = X
+            if not isinstance(X, torch.Tensor):
+                rows = upload_rows(X, self.device, n_jobs)
+                if frame is None:
+                    frame = Frame.spanning(*extremes(rows), self.n_samples)
+                encode_rows(rows, frame)
+            assert frame is not None
+            self.frame, self.samples = frame, hold_samples(rows, self.weights)
         if self.n_samples >= MANY_ROWS_ON_DEVICE:
             self.abilities = frozenset({Ability.MOMENTUM})
-        self.memory = DeviceMemory(
-            self._default_budget() if memory_budget is None else memory_budget
-        )
+        self.memory = DeviceMemory(2**31)
+        if self.device.type != "cpu":
+            total = torch.cuda.get_device_properties(self.device).total_memory
+            self.memory.budget = total // 4
         self.together = batch if searching else 1
-        self._in_use: tuple[Batch, Lloyd] | None = None
-
-    def _on_device(self, frame: Frame | None) -> tuple[Frame, DeviceSamples]:
-        X = self._source
-        try:
-            if isinstance(X, ChosenRows):
-                return X.frame, hold_samples(X.on_device(), self.weights)
-            rows = upload_rows(X, self.device, self.n_jobs)
-            if frame is None:
-                frame = Frame.spanning(*extremes(rows), self.n_samples)
-            encode_rows(rows, frame)
-            return frame, hold_samples(rows, self.weights)
-        except torch.OutOfMemoryError as error:
-            raise MemoryError(
-                f"{self.n_samples:,} samples of {self.n_features:,} features do not fit into the "
-                f"memory of {self.device}: {error}"
-            ) from error
-
-    def _default_budget(self) -> int:
-        if self.device.type == "cpu":
-            return 2**31
-        return int(torch.cuda.get_device_properties(self.device).total_memory // 4)
-
-    @cached_property
-    def _ops(self) -> ModuleType:
-        # Imported here: Triton is not needed, and may not exist, on a CPU.
-        if self.device.type == "cpu":
-            from evomeans.engines.gpu import torch_ops
-
-            return torch_ops
-        from evomeans.engines.gpu import triton_ops
-
-        return triton_ops
+        self._in_use: Lloyd | None = None
 
     def round_size(self, n_clusters: int) -> int:
         """Return how many solutions to make in a round; so many are refined together at most."""
@@ -140,8 +107,17 @@ class GpuEngine(PlainKMeans):
 
     def samples_at(self, quantiles: FloatArray) -> FloatArray:
         """Rows at quantiles of the cumulated weight."""
-        rows = self.samples.rows[torch.from_numpy(self._draw.rows(quantiles)).to(self.device)]
-        found: FloatArray = rows.double().cpu().numpy()
+        found: FloatArray = self._rows(self._draw.rows(quantiles)).double().cpu().numpy()
+        return found
+
+    def _rows(self, numbers: NDArray[np.intp]) -> Any:
+        """Return some rows on the device, in the frame."""
+        return self.samples.rows[torch.from_numpy(numbers).to(self.device)]
+
+    def _in_data_units(self, numbers: NDArray[np.intp]) -> NDArray[Any]:
+        """Return the bits of some rows of ``X``: the frame loses no digit."""
+        rows = self._rows(numbers).cpu().numpy()
+        found: NDArray[Any] = self.frame.decode(rows.astype(np.float64)).astype(rows.dtype)
         return found
 
     def _chosen(self, drawing: Drawing) -> tuple[NDArray[np.intp], FloatArray]:
@@ -155,7 +131,7 @@ class GpuEngine(PlainKMeans):
     def drawn(self, drawing: Drawing) -> tuple[NDArray[Any], FloatArray]:
         """Return some samples in data units, and what each of them stands for."""
         rows, own = self._chosen(drawing)
-        return self._source[rows], own
+        return self._in_data_units(rows), own
 
     def subsample(self, drawing: Drawing) -> GpuEngine | CpuEngine:
         """Make an engine over rows that are drawn by their weights and distances.
@@ -165,39 +141,41 @@ class GpuEngine(PlainKMeans):
         rows, own = self._chosen(drawing)
         n_jobs, frame = self.n_jobs, self.frame
         if drawing.centers is None or drawing.centers.size * len(rows) < WORTH_A_DEVICE:
-            return CpuEngine(self._source[rows], own, frame=frame, n_jobs=n_jobs)
-        X = ChosenRows(self._source, rows, self.samples.rows, frame)
-        return GpuEngine(X, own, n_jobs=n_jobs, device=self.device, batch=self.batch)
+            return CpuEngine(self._in_data_units(rows), own, frame=frame, n_jobs=n_jobs)
+        with room_for((len(rows), self.n_features), self.device):
+            X = self._rows(rows)
+        return GpuEngine(X, own, frame=frame, n_jobs=n_jobs, device=self.device, batch=self.batch)
 
     def refine(self, starts: Sequence[Order]) -> list[Refinement]:
         """K-means from every start, as many together as the memory of the device allows."""
         require_abilities(starts, self.abilities, "GPU")
         results: list[Refinement] = []
         while len(results) < len(starts):
-            together = min(self.together, self.round_size(len(starts[0].centers)))
-            part = starts[len(results) : len(results) + together]
-            try:
-                with self._on_this_device():
-                    results += self._refine(part)
-            except torch.OutOfMemoryError as error:
-                self._shrink(error)
+            results += self._with_room(self._refine, starts[len(results) :])
         return results
 
-    def _shrink(self, error: Exception) -> None:
-        """Refine fewer solutions together from now on."""
-        self._in_use = None
-        if self.device.type != "cpu":
-            torch.cuda.empty_cache()
-        if self.together == 1:
-            raise MemoryError(
-                f"The memory of {self.device} does not suffice for a single solution over "
-                f"{self.n_samples:,} samples of {self.n_features:,} features, which take "
-                f"{self.samples.nbytes / 2**30:.2f} GiB themselves: {error}"
-            ) from error
-        self.together //= 2
+    def _with_room(self, work: Callable[..., Done], *given: Any) -> Done:
+        """Return what ``work`` does; it is tried again, for fewer solutions, if memory runs out."""
+        while True:
+            try:
+                with self._on_this_device():
+                    return work(*given)
+            except torch.OutOfMemoryError as error:
+                self._in_use = None
+                if self.device.type != "cpu":
+                    torch.cuda.empty_cache()
+                if self.together == 1:
+                    raise MemoryError(
+                        f"The memory of {self.device} does not suffice for a single solution over "
+                        f"{self.n_samples:,} samples of {self.n_features:,} features, which take "
+                        f"{self.samples.nbytes / 2**30:.2f} GiB themselves: {error}"
+                    ) from error
+                self.together //= 2
 
     def _refine(self, starts: Sequence[Order]) -> list[Refinement]:
+        """Refine as many of the first starts as there is room for."""
         refining = self._refining_of(len(starts[0].centers))
+        starts = starts[: refining.batch.capacity]
         try:
             levels = refining.run(starts, self.memory, self.total_weight)
         except Abandoned:
@@ -220,8 +198,7 @@ class GpuEngine(PlainKMeans):
         if self.round_size(len(draws[0])) == self.batch:
             return super().seeds_among(places, draws)
         with self._on_this_device():
-            numbers = torch.from_numpy(self._draw.rows(places)).to(self.device)
-            rows = self.samples.rows[numbers].double()
+            rows = self._rows(self._draw.rows(places)).double()
             # Around their mean, so that few digits cancel.
             near = (rows - rows.mean(dim=0)).float()
             quantiles = torch.tensor(np.stack(draws), device=self.device)
@@ -230,12 +207,7 @@ class GpuEngine(PlainKMeans):
 
     def unite(self, starts: Sequence[FloatArray]) -> FloatArray:
         """Merge what a few iterations of K-means come to from each of some starts."""
-        while True:
-            try:
-                with self._on_this_device():
-                    return self._unite(starts)
-            except torch.OutOfMemoryError as error:
-                self._shrink(error)
+        return self._with_room(self._unite, starts)
 
     def _unite(self, starts: Sequence[FloatArray]) -> FloatArray:
         refining = self._refining_of(len(starts[0]))
@@ -261,15 +233,13 @@ class GpuEngine(PlainKMeans):
 
     def assign(self, centers: FloatArray) -> tuple[NDArray[np.int32], float]:
         """Labels of the closest centres, and the inertia."""
-        while True:
-            try:
-                with self._on_this_device():
-                    refining = self._refining_of(len(centers))
-                    refining.batch.load([centers])
-                    labels, inertia = refining.assign(0)
-                return labels, self.frame.inertia_in_data_units(inertia)
-            except torch.OutOfMemoryError as error:
-                self._shrink(error)
+        return self._with_room(self._assign, centers)
+
+    def _assign(self, centers: FloatArray) -> tuple[NDArray[np.int32], float]:
+        refining = self._refining_of(len(centers))
+        refining.batch.load([centers])
+        labels, inertia = refining.assign(0)
+        return labels, self.frame.inertia_in_data_units(inertia)
 
     def distances(self, centers: FloatArray) -> FloatArray:
         """Distances of all samples to all centres."""
@@ -290,8 +260,20 @@ class GpuEngine(PlainKMeans):
         return device
 
     def _refining_of(self, n_clusters: int) -> BatchRefining:
-        if self._in_use is None or self._in_use[0].k != n_clusters:
+        if self._in_use is None or self._in_use.batch.k != n_clusters:
             self._in_use = None
             batch = Batch(self.samples, n_clusters, min(self.together, self.round_size(n_clusters)))
-            self._in_use = batch, Lloyd(self.samples, batch, self._ops, self.check_abandoned)
-        return BatchRefining(self.samples, *self._in_use, self._ops, self._draw)
+            self._in_use = Lloyd(self.samples, batch, self.check_abandoned)
+        return BatchRefining(self._in_use, self._draw)
+
+
+@contextmanager
+def room_for(shape: Sequence[int], device: Any) -> Iterator[None]:
+    """Say which samples do not fit if the memory of the device runs out."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise MemoryError(
+            f"{shape[0]:,} samples of {shape[1]:,} features do not fit into the memory of "
+            f"{device}: {error}"
+        ) from error

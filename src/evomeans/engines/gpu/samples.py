@@ -65,6 +65,9 @@ WIDTH_STEP = 32
 ROW_STEP = 256
 # Up to this many features two terms per number make the planes no wider.
 FEATURES_WORTH_TWO_TERMS = WIDTH_STEP // 3
+# Which terms of its coordinates the planes of a sample, and of a centre, hold side by side.
+SAMPLE_TERMS = {1: (0,), 2: (0, 1, 0)}
+CENTER_TERMS = {1: (0,), 2: (0, 0, 1)}
 # Half-precision numbers are scaled to below 2¹⁰: small ones keep their digits, and centres may lie
 # outside of the data. What is beyond the largest of them is cut off, and the bounds know it.
 TOP = 10
@@ -72,32 +75,6 @@ LARGEST_HALF = 65504.0
 ROWS_AT_A_TIME = 2**16
 # Bytes that are brought onto the device together, and how many times as many are on their way.
 STAGED, MOST_STAGED = 2**24, 8
-
-
-@dataclass(frozen=True)
-class ChosenRows:
-    """Some of the rows that are on the device already; on the host, they are not copied.
-
-    ``numbers`` (n,) are their places in the ``source``, which is in data units; all of its rows are
-    ``held`` on the device, in the frame.
-    """
-
-    source: NDArray[Any] | ChosenRows
-    numbers: NDArray[np.intp]
-    held: Any
-    frame: Frame
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of rows and features."""
-        return len(self.numbers), self.source.shape[1]
-
-    def __getitem__(self, rows: NDArray[np.intp]) -> NDArray[Any]:
-        return self.source[self.numbers[rows]]
-
-    def on_device(self) -> Any:
-        """Return the rows on the device, in the frame."""
-        return self.held[torch.from_numpy(self.numbers).to(self.held.device)]
 
 
 @dataclass(frozen=True)
@@ -117,7 +94,7 @@ class DeviceSamples:
     factor: float
     """The scale of the planes, a power of two."""
     terms: int
-    """Half-precision numbers per coordinate. With 2, a row is x₁, x₂, x₁, a centre c₁, c₁, c₂."""
+    """Half-precision numbers per coordinate, 1 or 2."""
     scales: Any
     """Shape (d + 1,), float64: of the fixed-point sums."""
     limb: float
@@ -218,32 +195,28 @@ def round_up(number: int, step: int) -> int:
     return -(-number // step) * step
 
 
-def split(values: Any) -> tuple[Any, Any, Any]:
-    """Split float64 numbers into two half-precision terms and what is left of them."""
-    first = values.clamp(-LARGEST_HALF, LARGEST_HALF).half()
-    rest = values - first.double()
-    second = rest.clamp(-LARGEST_HALF, LARGEST_HALF).half()
-    return first, second, rest
+def split(values: Any, terms: int) -> tuple[list[Any], Any]:
+    """Split float64 numbers into half-precision terms and what is left of them."""
+    halves = []
+    for _ in range(terms):
+        halves.append(values.clamp(-LARGEST_HALF, LARGEST_HALF).half())
+        values = values - halves[-1].double()
+    return halves, values
 
 
 def _split_rows(rows: Any, middle: Any, factor: float, terms: int) -> tuple[Any, Any]:
     n_samples, n_features = rows.shape
     height = round_up(n_samples, ROW_STEP)
-    width = round_up(n_features * (3 if terms == 2 else 1), WIDTH_STEP)
+    width = round_up(n_features * len(SAMPLE_TERMS[terms]), WIDTH_STEP)
     planes = torch.zeros((height, width), dtype=torch.float16, device=rows.device)
     spans = torch.zeros((3, height), dtype=torch.float32, device=rows.device)
     for begin in range(0, n_samples, ROWS_AT_A_TIME):
         part = slice(begin, min(begin + ROWS_AT_A_TIME, n_samples))
-        values = (rows[part].double() - middle) * factor
-        first, second, rest = split(values)
-        planes[part, :n_features] = first
-        approximation = first.double()
-        if terms == 2:
-            planes[part, n_features : 2 * n_features] = second
-            planes[part, 2 * n_features : 3 * n_features] = first
-            approximation += second.double()
-            rest = rest - second.double()
-            spans[SECOND, part] = second.double().norm(dim=1).float()
-        spans[LENGTH, part] = approximation.norm(dim=1).float()
+        halves, rest = split((rows[part].double() - middle) * factor, terms)
+        for place, term in enumerate(SAMPLE_TERMS[terms]):
+            planes[part, place * n_features : (place + 1) * n_features] = halves[term]
+        spans[LENGTH, part] = sum(half.double() for half in halves).norm(dim=1).float()
         spans[REST, part] = rest.norm(dim=1).float()
+        if terms == 2:
+            spans[SECOND, part] = halves[1].double().norm(dim=1).float()
     return planes, spans

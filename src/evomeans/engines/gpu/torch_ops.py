@@ -11,7 +11,15 @@ from typing import Any
 import torch
 
 from evomeans.engines.gpu.batch import BEYOND, Batch
-from evomeans.engines.gpu.samples import LENGTH, REST, SECOND, DeviceSamples, doubt, split
+from evomeans.engines.gpu.samples import (
+    CENTER_TERMS,
+    LENGTH,
+    REST,
+    SECOND,
+    DeviceSamples,
+    doubt,
+    split,
+)
 
 # Distances in double precision are computed for this many numbers at a time.
 NUMBERS_AT_ONCE = 2**22
@@ -28,12 +36,9 @@ def propose(samples: DeviceSamples, batch: Batch, bound: int) -> None:
         products = samples.planes[:n].float() @ batch.planes[b, :k].float().T
         scores = batch.squares[b, :k] - 2.0 * products
         best = scores.min(dim=1)
-        if k > 1:
-            second = scores.scatter(1, best.indices[:, None], torch.inf).amin(dim=1)
-            gap = second - best.values
-        else:
-            gap = torch.full_like(best.values, torch.inf)
-        certain = gap > doubt(samples.spans[:, :n], batch.reach[b], samples.width)
+        second = scores.scatter(1, best.indices[:, None], torch.inf).amin(dim=1)
+        allowed = doubt(samples.spans[:, :n], batch.reach[b], samples.width)
+        certain = second - best.values > allowed
         _relabel(batch, b, torch.nonzero(certain)[:, 0], best.indices[certain].int())
         doubtful = torch.nonzero(~certain)[:, 0]
         batch.doubtful[b, : len(doubtful)] = doubtful.int()
@@ -46,7 +51,8 @@ def decide(samples: DeviceSamples, batch: Batch, bound: int) -> None:
         doubtful = batch.doubtful[b, : int(batch.counts[b, DOUBTFUL])].long()
         at_once = max(1, NUMBERS_AT_ONCE // (batch.k * samples.n_features))
         for part in doubtful.split(at_once):
-            squares = squared_distances(samples.rows[part], batch.centers[b])
+            differences = samples.rows[part].double()[:, None, :] - batch.centers[b]
+            squares = differences.square().sum(dim=2)
             if batch.excluded[b] >= 0:
                 squares[:, batch.excluded[b]] = torch.inf
             _relabel(batch, b, part, squares.argmin(dim=1).int())
@@ -83,18 +89,15 @@ def prepare(samples: DeviceSamples, batch: Batch, bound: int) -> None:
     k, d = batch.k, samples.n_features
     for b in _active(batch):
         values = (batch.centers[b] - samples.middle) * samples.factor
-        first, second, rest = split(values)
-        batch.planes[b, :k, :d] = first
-        batch.reach[b, SECOND] = 0.0
-        if samples.terms == 2:
-            batch.planes[b, :k, d : 2 * d] = first
-            batch.planes[b, :k, 2 * d : 3 * d] = second
-            rest = rest - second.double()
-            batch.reach[b, SECOND] = second.double().norm(dim=1).max()
+        halves, rest = split(values, samples.terms)
+        for place, term in enumerate(CENTER_TERMS[samples.terms]):
+            batch.planes[b, :k, place * d : (place + 1) * d] = halves[term]
         squares = values.square().sum(dim=1)
         batch.squares[b, :k] = squares.float()
         batch.reach[b, LENGTH] = squares.max().sqrt()
         batch.reach[b, REST] = rest.norm(dim=1).max()
+        if samples.terms == 2:
+            batch.reach[b, SECOND] = halves[1].double().norm(dim=1).max()
         if batch.excluded[b] >= 0:
             batch.squares[b, batch.excluded[b]] = BEYOND
 
@@ -131,11 +134,6 @@ def draw(samples: DeviceSamples, batch: Batch, bound: int) -> None:
             target = batch.quantile[b] * cumulated[-1]
             found = torch.searchsorted(cumulated, target, right=True)
             batch.drawn[b] = torch.minimum(found, drawable[-1])
-
-
-def squared_distances(rows: Any, centers: Any) -> Any:
-    """Σ(x−c)² of all rows and all centres, in float64."""
-    return (rows.double()[:, None, :] - centers[None, :, :]).square().sum(dim=2)
 
 
 def fixed_point_terms(samples: DeviceSamples, which: Any) -> Any:

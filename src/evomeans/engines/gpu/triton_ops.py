@@ -11,8 +11,14 @@ from typing import Any
 
 from evomeans.engines.gpu.batch import BEYOND, TILE, Batch
 from evomeans.engines.gpu.kernels.assignment import decide_kernel, propose_kernel
-from evomeans.engines.gpu.kernels.centers import centers_kernel, tally_kernel, update_kernel
-from evomeans.engines.gpu.kernels.roulette import draw_kernel, measure_kernel, total_kernel
+from evomeans.engines.gpu.kernels.centers import (
+    centers_kernel,
+    draw_kernel,
+    measure_kernel,
+    tally_kernel,
+    total_kernel,
+    update_kernel,
+)
 from evomeans.engines.gpu.samples import (
     ADDITION,
     FLOOR,
