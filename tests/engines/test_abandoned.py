@@ -104,9 +104,9 @@ def test_the_kernels_look_at_the_barrier() -> None:
     seed(workspace.samples, *memory, RNG.random((4, 2)), chosen, 0, 1)
     assert_array_equal(chosen, -1)
     found = engine._new_solution(4)
-    shared = workspace._instructed(Move(steps=5), PLAIN)
-    samples = workspace._addresses[0]
-    workspace._kernels.entry(refine)(samples, *[address_of(found)] * 2, *shared, 0, 1)
+    workspace._instruct(Move(steps=5), PLAIN)
+    addresses = map(address_of, (workspace.work, found, found))
+    workspace._kernels.entry(refine)(*addresses, 0, 1)
     assert_array_equal(found.state.labels, 4)
 
 
@@ -116,17 +116,16 @@ def test_single_moves_end_with_no_mark_left() -> None:
     workspace = engine._workspace(4)
     found = engine._new_solution(4)
     workspace.run(found, found, engine.frame.encode(X[:4]), Move(steps=1))
-    samples, scratch, centers = workspace.samples, workspace.scratch, workspace.centers
-    before = found.state.labels.copy()
-    scratch.marks[:] = 1
-    visit(samples, found.state, centers, scratch)
+    marks, before = workspace.scratch.marks, found.state.labels.copy()
+    marks[:] = 1
+    visit(workspace.work, found.state)
     assert (found.state.labels != before).any()
     before = found.state.labels.copy()
-    scratch.marks[:] = 1
+    marks[:] = 1
     workspace.team.barrier[ABANDONED] = 1
-    visit(samples, found.state, centers, scratch)
+    visit(workspace.work, found.state)
     assert_array_equal(found.state.labels, before)
-    assert not scratch.marks.any()
+    assert not marks.any()
 
 
 def test_sparse_rows_are_taken_in_block_by_block(monkeypatch) -> None:

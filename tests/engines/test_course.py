@@ -17,10 +17,10 @@ def level(inertia: float = 9.0, weights=FULL) -> Level:
     return Level(inertia, np.asarray(weights, dtype=float))
 
 
-def follow(start: Order, *answers, reached=None):
+def follow(start: Order, *answers):
     """Return the steps of a course and its end, given the answers to all but Begin and Relocate."""
     steps, given = [], iter(answers)
-    asking = course(start, total_weight=3.0, reached=reached)
+    asking = course(start, total_weight=3.0)
     answer = None
     while True:
         try:
@@ -45,16 +45,6 @@ def test_k_means_alone() -> None:
 def test_a_relocation_comes_before_k_means() -> None:
     steps, _ = follow(start(removed=2), level())
     assert steps == [Begin(), Relocate(2, 0.25, 0.125), Descend()]
-
-
-def test_an_engine_may_run_k_means_before_it_asks() -> None:
-    """Then the course continues from there."""
-    steps, end = follow(start(removed=2, local_search=SWAPS), False, reached=level(7.0))
-    assert steps == [Swap()]
-    assert end.inertia == 7.0
-    steps, end = follow(start(), level(6.0), reached=level(7.0, [1, 0, 1]))
-    assert steps == [Relocate(1, *repair_draw(0.25, 0.125, 1)), Descend()]
-    assert end.inertia == 6.0
 
 
 def test_empty_clusters_are_refilled_one_by_one_and_k_means_follows() -> None:

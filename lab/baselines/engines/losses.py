@@ -11,8 +11,14 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.assignment import find_lowest, locate_center, score, score_error
-from evomeans.engines.cpu.bounds import NOTHING
-from evomeans.engines.cpu.layout import SECOND, Samples, Scratch, remember_center, squared_distance
+from evomeans.engines.cpu.layout import (
+    NOTHING,
+    SECOND,
+    Samples,
+    Scratch,
+    remember_center,
+    squared_distance,
+)
 from evomeans.engines.cpu.simd import WIDTH, first_lane, less, load
 from evomeans.engines.cpu.threads import meet, nth_item
 from evomeans.typing import FloatArray
@@ -44,7 +50,7 @@ def find_two_closest(
         Squared distances to the two closest centres, by place. The second stays infinite if k = 1.
     thread, n_threads : int
     """
-    chosen, offsets, away = scratch.chosen[thread], scratch.offsets[thread], scratch.away[thread]
+    chosen, away = scratch.chosen[thread], scratch.away[thread]
     scores, lanes = scratch.scores[thread], scratch.lanes[thread]
     k, n_tiles = exact.shape[0], samples.radii.shape[0]
     for j in range(k):
@@ -58,9 +64,9 @@ def find_two_closest(
             break
         farthest = NOTHING
         for j in range(k):
-            locate_center(samples.rows, samples, tile, exact, j, j, offsets, away)
+            locate_center(samples, tile, exact, j, scratch, thread, j)
             farthest = max(farthest, away[j])
-        score(samples.rows, samples, tile, chosen, k, scratch, thread)
+        score(samples, tile, scratch, thread, k)
         find_lowest(scores, chosen, k, lanes)
         error = score_error(samples, tile, farthest)
         limit = load(lanes, SECOND) + (error + error)

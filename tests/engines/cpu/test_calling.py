@@ -11,8 +11,7 @@ from evomeans.engines.cpu.refine import refine
 
 
 def bundles(X, k: int = 3):
-    workspace = CpuEngine(X)._workspace(k)
-    return workspace.samples, workspace.centers, workspace.scratch
+    return CpuEngine(X)._workspace(k).work
 
 
 X = np.random.default_rng(0).normal(size=(20, 2))
@@ -22,14 +21,15 @@ SAMPLES = {"double": X, "single": X.astype(np.float32), "sparse": csr_array(X)}
 @pytest.mark.parametrize("one", SAMPLES)
 @pytest.mark.parametrize("other", SAMPLES)
 def test_layouts_differ_wherever_types_do(one, other) -> None:
-    first, second = bundles(SAMPLES[one]), bundles(SAMPLES[other])
-    same_types = refine.types_of(first) == refine.types_of(second)
-    assert same_types == (one == other)
-    layouts = [[kernels.layout_of(bundle) for bundle in both] for both in (first, second)]
-    assert (layouts[0] == layouts[1]) == same_types
+    works = bundles(SAMPLES[one]), bundles(SAMPLES[other])
+    first, second = (refine.types_of([work]) for work in works)
+    assert (first == second) == (one == other)
+    layouts = [kernels.layout_of(work.samples) for work in works]
+    assert (layouts[0] == layouts[1]) == (one == other)
+    assert refine.types_of([kernels.blank(works[0])]) == first
 
 
 def test_kernels_are_looked_up_once() -> None:
-    first, again = (kernels.kernels_for(*bundles(rows), 3) for rows in (X, X[:10] + 1.0))
+    first, again = (kernels.kernels_for(bundles(rows), 3) for rows in (X, X[:10] + 1.0))
     assert first is again
-    assert kernels.kernels_for(*bundles(X.astype(np.float32)), 3) is not first
+    assert kernels.kernels_for(bundles(X.astype(np.float32)), 3) is not first

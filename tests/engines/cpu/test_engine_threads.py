@@ -12,7 +12,6 @@ from evomeans.engines import Order
 from evomeans.engines.cpu import engine as cpu_engine
 from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.cpu.layout import State
-from evomeans.engines.cpu.refine import UNSWAPPED
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.free_memory import bytes_of_samples
 from evomeans.engines.protocol import LocalSearch
@@ -111,7 +110,7 @@ def test_swaps_that_are_stopped_leave_what_they_have_reached() -> None:
     began = time.monotonic()
 
     def is_over() -> bool:
-        is_swapping = workspace.scratch.numbers[UNSWAPPED] == workspace.inertia
+        is_swapping = workspace.outcome.unswapped == workspace.inertia
         return is_swapping and time.monotonic() > began + 1.0
 
     (found,) = watched(engine, lambda: engine.refine([searching]), is_over)

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from evomeans.compiled.jit import jit
 from evomeans.engines import Order
 from evomeans.engines.cpu.assignment import locate_center, score
-from evomeans.engines.cpu.bounds import MORE, renew_gaps, shrink_gaps
+from evomeans.engines.cpu.bounds import renew_gaps, shrink_gaps
 from evomeans.engines.cpu.engine import CpuEngine
-from evomeans.engines.cpu.layout import BEST, CLOSEST, FAR, State, remember_center
+from evomeans.engines.cpu.layout import BEST, CLOSEST, FAR, MORE, State, remember_center
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.frame import Frame
 from oracles import FloatArray, assert_true_state, squared_distances, squares_in_tiles
@@ -243,12 +243,10 @@ def test_new_gaps_are_on_the_safe_side_of_scores_that_are_off(seed) -> None:
 @jit
 def compute_scores(samples, centers, scratch, tile, chosen):
     for a in range(chosen.shape[0]):
-        j = chosen[a]
+        j = scratch.chosen[0, a] = chosen[a]
         remember_center(samples.rows, centers.exact, j)
-        locate_center(
-            samples.rows, samples, tile, centers.exact, j, a, scratch.offsets[0], scratch.away[0]
-        )
-    score(samples.rows, samples, tile, chosen, chosen.shape[0], scratch, 0)
+        locate_center(samples, tile, centers.exact, j, scratch, 0, a)
+    score(samples, tile, scratch, 0, chosen.shape[0])
 
 
 def assert_scores_within_their_error(

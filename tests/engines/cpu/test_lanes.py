@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from evomeans.compiled.jit import jit
-from evomeans.engines.cpu.bounds import PAD
+from evomeans.engines.cpu.layout import PAD
 from evomeans.engines.cpu.simd import (
     WIDTH,
     bits_float,

@@ -21,20 +21,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.compiled.jit import FINITE, jit
-from evomeans.engines.cpu.bounds import LESS, MORE, NOTHING, renew_gaps, shrink_gaps
+from evomeans.engines.cpu.bounds import renew_gaps, shrink_gaps
 from evomeans.engines.cpu.layout import (
     BEST,
     CLOSEST,
     ENDLESS,
     FAR,
+    LESS,
+    MORE,
+    NOTHING,
     SECOND,
-    Centers,
-    Rows,
     Samples,
     Scratch,
     SparseRows,
     State,
+    WorkArrays,
     by_row_type,
+    copy_row,
     squared_distance,
 )
 from evomeans.engines.cpu.simd import (
@@ -62,19 +65,12 @@ FEW_OF_ALL = 4
 
 
 def _locate_center_dense(
-    rows: Rows,
-    samples: Samples,
-    tile: int,
-    centers: FloatArray,
-    j: int,
-    a: int,
-    offsets: SingleArray,
-    away: SingleArray,
+    samples: Samples, tile: int, centers: FloatArray, j: int, scratch: Scratch, thread: int, a: int
 ) -> None:
-    """Set ``offsets[a]`` to −2 (c_j − middle), and ``away[a]`` to ‖c_j − middle‖²."""
-    middles = samples.middles
+    """Set a thread's ``offsets[a]`` to −2 (c_j − middle), and ``away[a]`` to ‖c_j − middle‖²."""
+    middles, offsets, away = samples.middles, scratch.offsets[thread], scratch.away[thread]
     total = 0.0
-    for t in range(rows.shape[1]):
+    for t in range(centers.shape[1]):
         offset = centers[j, t] - middles[tile, t]
         offsets[a, t] = -2.0 * offset
         total += offset * offset
@@ -82,16 +78,9 @@ def _locate_center_dense(
 
 
 def _locate_center_sparse(
-    rows: SparseRows,
-    samples: Samples,
-    tile: int,
-    centers: FloatArray,
-    j: int,
-    a: int,
-    offsets: SingleArray,
-    away: SingleArray,
+    samples: Samples, tile: int, centers: FloatArray, j: int, scratch: Scratch, thread: int, a: int
 ) -> None:
-    away[a] = rows.center_squares[j]
+    scratch.away[thread, a] = samples.rows.center_squares[j]
 
 
 locate_center = by_row_type(
@@ -109,22 +98,13 @@ def score_error(samples: Samples, tile: int, farthest: np.float32) -> np.float32
     return samples.roundoff * extent * extent + UNDERFLOW
 
 
-def _score_dense(
-    rows: Rows,
-    samples: Samples,
-    tile: int,
-    chosen: NDArray[np.int32],
-    count: int,
-    scratch: Scratch,
-    thread: int,
-) -> None:
+def _score_dense(samples: Samples, tile: int, scratch: Scratch, thread: int, count: int) -> None:
     """Set ``scratch.scores`` for the first ``count`` of the chosen centres and all 64 samples.
 
     :func:`locate_center` has set the offsets of these centres.
     """
     offsets, away = scratch.offsets[thread], scratch.away[thread]
-    scores = scratch.scores[thread]
-    n_features = rows.shape[1]
+    scores, n_features = scratch.scores[thread], samples.rows.shape[1]
     first = tile * n_features
     # Two centres at a time: each feature that is loaded is used twice.
     for a in range(0, count - 1, 2):
@@ -143,15 +123,8 @@ def _score_dense(
         store(scores, count - 1, one)
 
 
-def _score_sparse(
-    rows: SparseRows,
-    samples: Samples,
-    tile: int,
-    chosen: NDArray[np.int32],
-    count: int,
-    scratch: Scratch,
-    thread: int,
-) -> None:
+def _score_sparse(samples: Samples, tile: int, scratch: Scratch, thread: int, count: int) -> None:
+    rows, chosen = samples.rows, scratch.chosen[thread]
     k, last = rows.center_squares.shape[0], rows.squares.shape[0] - 1
     products, scores = scratch.products[thread], scratch.scores[thread]
     # Coordinates that are neighbours in memory are cheap: take all centres, unless few are wanted.
@@ -217,20 +190,13 @@ def forget(state: State, k: int, thread: int, n_threads: int) -> None:
 
 
 @jit(by_address=True)
-def reassign(
-    samples: Samples,
-    state: State,
-    centers: Centers,
-    scratch: Scratch,
-    gone: int,
-    thread: int,
-    n_threads: int,
-) -> None:
+def reassign(work: WorkArrays, state: State, gone: int, thread: int, n_threads: int) -> None:
     """Assign a thread's share of the tiles to the closest centres, after these have moved.
 
     The state is true for the centres before their move, and in the end for ``centers.exact``. Sums
     follow the labels. ``gone`` is the centre that is NOWHERE at present; −1 for none.
     """
+    centers, scratch = work.centers, work.scratch
     pairs, n_tiles, barrier = 0, state.spread.shape[0], scratch.barrier
     for nth in range(n_tiles):
         tile = nth_item(nth, thread, n_threads)
@@ -238,23 +204,15 @@ def reassign(
         if tile >= n_tiles or barrier[ABANDONED] != 0:
             break
         if shrink_gaps(state, tile, centers.drift, centers.approached):
-            count = choose_centers(samples, state, centers, scratch, gone, tile, thread)
+            count = choose_centers(work, state, gone, tile, thread)
             if count > 0:
-                compare(samples, state, centers, scratch, tile, count, thread)
+                compare(work, state, tile, thread, count)
                 pairs += count
     scratch.counts[thread, PAIRS] += pairs * WIDTH
 
 
 @jit(inline=False)
-def choose_centers(
-    samples: Samples,
-    state: State,
-    centers: Centers,
-    scratch: Scratch,
-    gone: int,
-    tile: int,
-    thread: int,
-) -> int:
+def choose_centers(work: WorkArrays, state: State, gone: int, tile: int, thread: int) -> int:
     """List the centres to compare a tile with: those present in it, and rivals close enough.
 
     Rivals are centres whose gap is used up. No sample is farther from its closest centre than
@@ -264,6 +222,7 @@ def choose_centers(
 
     Returns the length of the list, ``scratch.chosen[thread]``. Zero if no rival is close enough.
     """
+    samples, exact, scratch = work.samples, work.centers.exact, work.scratch
     gaps, present = state.gaps, state.present
     chosen, offsets, away = scratch.chosen[thread], scratch.offsets[thread], scratch.away[thread]
     # Without a branch, which would be hard to predict: each centre is written behind the list,
@@ -274,7 +233,7 @@ def choose_centers(
         listed += (gaps[tile, j] < NOTHING) | ((present[tile, j] != 0) & (j != gone))
     closest = ENDLESS
     for a in range(listed):
-        locate_center(samples.rows, samples, tile, centers.exact, chosen[a], a, offsets, away)
+        locate_center(samples, tile, exact, chosen[a], scratch, thread, a)
         closest = min(closest, away[a])
     radius = samples.radii[tile]
     farthest = min(state.spread[tile], (np.sqrt(closest) + radius) * MORE)
@@ -289,42 +248,34 @@ def choose_centers(
             if count < a:
                 chosen[count] = j
                 away[count] = away[a]
-                for t in range(offsets.shape[1]):
-                    offsets[count, t] = offsets[a, t]
+                copy_row(offsets, a, offsets, count)
             count += 1
     return count if rivals > 0 else 0
 
 
 @jit(inline=False)
-def compare(
-    samples: Samples,
-    state: State,
-    centers: Centers,
-    scratch: Scratch,
-    tile: int,
-    count: int,
-    thread: int,
-) -> None:
+def compare(work: WorkArrays, state: State, tile: int, thread: int, count: int) -> None:
     """Find the closest of the chosen centres for every sample of a tile; renew labels and gaps."""
+    samples, scratch = work.samples, work.scratch
     chosen = scratch.chosen[thread]
     scores, lanes = scratch.scores[thread], scratch.lanes[thread]
-    error = score_chosen(samples, scratch, tile, count, thread)
+    error = score_chosen(samples, tile, scratch, thread, count)
     close = less(load(lanes, SECOND) - load(lanes, BEST), repeat(error + error))
     if close != 0:
-        decide_close_calls(samples, centers.exact, chosen, count, lanes, tile, close)
+        decide_close_calls(work, tile, thread, count, close)
     changed = unequal(load(state.labels, tile), load(lanes, CLOSEST))
     if changed != 0:
-        relabel(samples, state, centers, lanes, tile, changed, thread)
+        relabel(work, state, tile, thread, changed)
     renew_gaps(state, tile, samples.squares, chosen, count, scores, lanes, error)
 
 
 @jit
 def score_chosen(
-    samples: Samples, scratch: Scratch, tile: int, count: int, thread: int
+    samples: Samples, tile: int, scratch: Scratch, thread: int, count: int
 ) -> np.float32:
     """Score the chosen centres and find the lowest scores; return the error of a score."""
     chosen, away = scratch.chosen[thread], scratch.away[thread]
-    score(samples.rows, samples, tile, chosen, count, scratch, thread)
+    score(samples, tile, scratch, thread, count)
     find_lowest(scratch.scores[thread], chosen, count, scratch.lanes[thread])
     farthest = NOTHING
     for a in range(count):
@@ -351,18 +302,13 @@ def find_lowest(
 
 @jit(inline=False)
 def decide_close_calls(
-    samples: Samples,
-    exact: FloatArray,
-    chosen: NDArray[np.int32],
-    count: int,
-    lanes: SingleArray,
-    tile: int,
-    close: np.uint64,
+    work: WorkArrays, tile: int, thread: int, count: int, close: np.uint64
 ) -> None:
     """Set CLOSEST in double precision where single precision cannot; the lowest index wins a tie.
 
     ``close`` has the bits of the samples concerned.
     """
+    samples, exact, chosen = work.samples, work.centers.exact, work.scratch.chosen[thread]
     last = samples.order.shape[0] - 1
     while close != 0:
         lane = first_lane(close)
@@ -374,20 +320,13 @@ def decide_close_calls(
             square = squared_distance(samples.rows, i, exact, chosen[a])
             if square < closest or (square == closest and chosen[a] < label):
                 closest, label = square, np.int64(chosen[a])
-        lanes[CLOSEST, lane] = label
+        work.scratch.lanes[thread, CLOSEST, lane] = label
 
 
 @jit(inline=False)
-def relabel(
-    samples: Samples,
-    state: State,
-    centers: Centers,
-    lanes: SingleArray,
-    tile: int,
-    changed: np.uint64,
-    thread: int,
-) -> None:
+def relabel(work: WorkArrays, state: State, tile: int, thread: int, changed: np.uint64) -> None:
     """Move the samples of a tile whose bit is set in ``changed`` to their new clusters."""
+    samples, centers, lanes = work.samples, work.centers, work.scratch.lanes[thread]
     labels, present = state.labels, state.present
     sums, touched = centers.sums[thread], centers.touched
     n_samples, k = samples.order.shape[0], centers.weights.shape[0]
@@ -403,8 +342,8 @@ def relabel(
             present[tile, before] = 0
         # The copies that fill up the last tile belong to no cluster sum.
         if i < n_samples:
-            add_row(samples.rows, samples, sums, after, i, 1.0)
+            add_row(samples, sums, after, i, 1.0)
             touched[thread, after] = 1
             if before < k:
-                add_row(samples.rows, samples, sums, before, i, -1.0)
+                add_row(samples, sums, before, i, -1.0)
                 touched[thread, before] = 1

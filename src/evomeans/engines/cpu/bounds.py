@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
-from evomeans.engines.cpu.layout import BEST, CLOSEST, FAR, State
+from evomeans.engines.cpu.layout import BEST, CLOSEST, FAR, LESS, MORE, NOTHING, State
 from evomeans.engines.cpu.simd import (
     bits_float,
     float_bits,
@@ -37,13 +37,6 @@ from evomeans.engines.cpu.simd import (
     where_equal,
 )
 from evomeans.typing import SingleArray
-
-# Single-precision results may be off by a few units of 2⁻²⁴. Upper bounds are multiplied by MORE,
-# lower bounds by LESS, which covers a little more than that.
-PAD = np.float32(2.0**-21)
-MORE = np.float32(1.0) + PAD
-LESS = np.float32(1.0) - PAD
-NOTHING = np.float32(0.0)
 
 
 @jit

@@ -21,14 +21,13 @@ from evomeans.engines.course import (
     Relocate,
     Snap,
     Step,
-    Steps,
     Swap,
     course,
 )
 from evomeans.engines.cpu.kernels import Move
 from evomeans.engines.cpu.layout import Solution
 from evomeans.engines.cpu.samples import dense_rows, sit_on_centers
-from evomeans.engines.cpu.workspace import Outcome, Workspace
+from evomeans.engines.cpu.workspace import Workspace
 from evomeans.engines.frame import means_of
 from evomeans.engines.protocol import Order
 from evomeans.engines.rules import CERTAINLY_NO_ROUNDING, split_mixture
@@ -49,7 +48,7 @@ def choose_place(
     return int(workspace.samples.places[draw.row(quantile)]), quantile
 
 
-def is_common_end(outcome: Outcome, total_weight: float) -> bool:
+def is_common_end(outcome: Any, total_weight: float) -> bool:
     """Whether nothing is left to do after a single call of the kernel.
 
     That is so if it was given up; or unless swaps have raised the sum of squares, there are empty
@@ -58,7 +57,7 @@ def is_common_end(outcome: Outcome, total_weight: float) -> bool:
     inertia = outcome.inertia
     if math.isinf(inertia):
         return True
-    is_misled = outcome.swaps_kept > 0.0 and inertia > outcome.unswapped
+    is_misled = outcome.swaps_kept > 0 and inertia > outcome.unswapped
     is_rounding = inertia <= CERTAINLY_NO_ROUNDING * total_weight
     return not (is_misled or is_rounding or outcome.n_empty)
 
@@ -91,19 +90,9 @@ class Refining:
         self._inherited: Solution | None = found
         self._go_to(None)
 
-    def complete(self, move: Move, outcome: Outcome, total_weight: float) -> Level:
-        """Do what is left after a move that was to be the whole refinement, but was not."""
-        if move.leads or outcome.swaps_kept >= 0.0:
-            return self.step_by_step(total_weight)
-        self.n_iter = int(outcome.iterations)
-        return self._follow(course(self.start, total_weight, self.workspace.level))
-
-    def step_by_step(self, total_weight: float) -> Level:
-        """Begin anew, and let the course decide about every step."""
-        return self._follow(course(self.start, total_weight))
-
-    def _follow(self, steps: Steps[Level]) -> Level:
-        answer: Any = None
+    def follow(self, total_weight: float) -> Level:
+        """Let the course decide about every step."""
+        answer, steps = None, course(self.start, total_weight)
         while True:
             try:
                 answer = self._answer(steps.send(answer))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,10 @@ from evomeans.engines.frame import LIMBS
 from evomeans.kernels.vectors import squared_difference
 from evomeans.typing import FloatArray, Index, SingleArray
 
+if TYPE_CHECKING:
+    from evomeans.engines.cpu.refine import MomentumState
+    from evomeans.engines.cpu.swaps.lists import Clusters, UndoLog
+
 # User rows whose distances are summed together. The order of all floating-point sums over samples
 # follows from it, so it must not depend on the number of threads.
 CHUNK = 512
@@ -33,10 +37,32 @@ FAR = np.float32(1e9)
 ENDLESS = np.float32(1e37)
 # Coordinates of a centre that is taken away: no gap is as large as the distance to there.
 NOWHERE = 1e12
+# Single-precision results may be off by a few units of 2⁻²⁴. Upper bounds are multiplied by MORE,
+# lower bounds by LESS, which covers a little more than that.
+PAD = np.float32(2.0**-21)
+MORE = np.float32(1.0) + PAD
+LESS = np.float32(1.0) - PAD
+NOTHING = np.float32(0.0)
 # Rows of ``Scratch.lanes``, one value per sample of a tile: the lowest score, the second lowest,
 # and the centre with the lowest (as float32); for single moves, see ``hartigan.py``, the factor
 # W/(W − w) of the own cluster, and the weight.
 BEST, SECOND, CLOSEST, FACTOR, WEIGHT = range(5)
+# What a run says of itself: the sum of squared distances in the frame (infinite if it was given
+# up), the assignments that it made, the swaps kept (−1 if it tried none), the sum before the swaps,
+# the clusters without weight, and how an offspring was made.
+OUTCOME = np.dtype(
+    (
+        np.record,
+        [
+            ("inertia", np.float64),
+            ("iterations", np.int64),
+            ("swaps_kept", np.int64),
+            ("unswapped", np.float64),
+            ("n_empty", np.int64),
+            ("made_by", np.int64),
+        ],
+    )
+)
 
 
 def count_tiles(n_samples: int) -> int:
@@ -232,8 +258,8 @@ class Scratch(NamedTuple):
     * ``marks`` (n,): 1 for samples that may gain by a single move, by user row. From ``confirm``,
       for ``visit``, which leaves zeros.
     * ``counts`` (threads, 8): distances computed, in column PAIRS. From ``reassign``.
-    * ``numbers`` (6,): INERTIA, from ``sum_distances``; ITERATIONS, SWAPS, UNSWAPPED and EMPTY,
-      from ``refine``; MADE_BY, from ``make_offspring``.
+    * ``outcome`` (1,): an OUTCOME, from ``refine`` and ``make_offspring``. The inertia is from
+      ``sum_distances``.
     * ``barrier``: where threads meet, see :mod:`~evomeans.engines.cpu.threads`.
     """
 
@@ -251,7 +277,7 @@ class Scratch(NamedTuple):
     largest_move: SingleArray
     marks: NDArray[np.uint8]
     counts: NDArray[np.int64]
-    numbers: FloatArray
+    outcome: NDArray[Any]
     barrier: NDArray[np.int64]
 
     @classmethod
@@ -281,9 +307,26 @@ class Scratch(NamedTuple):
             largest_move=np.zeros((n_threads, 16), np.float32),
             marks=np.zeros(n_samples, np.uint8),
             counts=np.zeros((n_threads, 8), np.int64),
-            numbers=np.zeros(6),
+            outcome=np.zeros(1, OUTCOME),
             barrier=barrier,
         )
+
+
+@bundle
+class WorkArrays(NamedTuple):
+    """All that a refinement works with, besides the solutions.
+
+    ``record`` (1,) says what to do, see :data:`~evomeans.engines.cpu.kernels.RECORD`. ``clusters``
+    and ``undo`` are for swaps, ``momentum`` for momentum; else they are not read.
+    """
+
+    samples: Samples
+    centers: Centers
+    scratch: Scratch
+    clusters: Clusters
+    undo: UndoLog
+    momentum: MomentumState
+    record: NDArray[Any]
 
 
 def aligned(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
@@ -328,13 +371,27 @@ def by_row_type(
     fastmath: frozenset[str] = frozenset(),
     inline: bool = True,
 ) -> Callable[..., Any]:
-    """Combine two functions into a kernel: which is compiled depends on the type of ``rows``."""
-    place = list(inspect.signature(dense).parameters).index("rows")
+    """Combine two functions into a kernel: which is compiled depends on the type of ``rows``.
+
+    These are an argument, or the first field of the ``samples``.
+    """
+    names = list(inspect.signature(dense).parameters)
 
     def choose(*types: Any) -> Callable[..., Any]:
-        return sparse if isinstance(types[place], BundleType) else dense
+        if "rows" in names:
+            rows = types[names.index("rows")]
+        else:
+            rows = types[names.index("samples")].types[0]
+        return sparse if isinstance(rows, BundleType) else dense
 
     return jit(fastmath=fastmath, inline=inline, choose=choose)(dense)
+
+
+@jit
+def copy_row(source: NDArray[Any], i: Index, target: NDArray[Any], j: Index) -> None:
+    """Set row ``j`` of a matrix to row ``i`` of another one."""
+    for t in range(source.shape[1]):
+        target[j, t] = source[i, t]
 
 
 @jit
@@ -398,8 +455,7 @@ remember_center = by_row_type(dense=_remember_center_dense, sparse=_remember_cen
 
 def _write_row_dense(rows: Rows, i: int, centers: FloatArray, j: int) -> None:
     """Set centre ``j`` to sample ``i``."""
-    for t in range(rows.shape[1]):
-        centers[j, t] = rows[i, t]
+    copy_row(rows, i, centers, j)
 
 
 def _write_row_sparse(rows: SparseRows, i: int, centers: FloatArray, j: int) -> None:

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from evomeans.compiled.jit import jit
-from evomeans.engines.cpu.bounds import MORE
-from evomeans.engines.cpu.layout import Rows, Samples, SparseRows, aligned, count_tiles
+from evomeans.engines.cpu.layout import MORE, Rows, Samples, SparseRows, aligned, count_tiles
 from evomeans.engines.cpu.order import (
     VALUES_AT_A_TIME,
     neighbour_order,

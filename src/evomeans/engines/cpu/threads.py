@@ -134,11 +134,6 @@ class ThreadTeam:
             self._run_together(self._pool, kernel, arguments)
         self.check()
 
-    def begin_alone(self) -> None:
-        """Let a kernel begin that needs no other thread; :meth:`check` says how it has ended."""
-        self.barrier[ABANDONED] = 0
-        self.check()
-
     def _run_together(
         self, pool: ThreadPoolExecutor, kernel: Callable[..., None], arguments: tuple[Any, ...]
     ) -> None:

@@ -27,7 +27,7 @@ from __future__ import annotations
 import numpy as np
 
 from evomeans.compiled.jit import jit
-from evomeans.engines.cpu.layout import Centers, Samples, Scratch, State, weight_of
+from evomeans.engines.cpu.layout import Centers, Samples, State, WorkArrays, weight_of
 from evomeans.engines.cpu.swaps.lists import (
     CHANGED,
     FRESH,
@@ -279,30 +279,21 @@ GAIN = 1e-9
 
 
 @jit(by_address=True)
-def try_swaps(
-    samples: Samples,
-    clusters: Clusters,
-    undo: UndoLog,
-    state: State,
-    centers: Centers,
-    scratch: Scratch,
-    count: int,
-    seed: float,
-) -> None:
+def try_swaps(work: WorkArrays, state: State, count: int, seed: float) -> None:
     """Try swaps one after the other, and keep those that lower the sum of squares.
 
-    * ``clusters``, out: the best solution; its means are written out.
-    * ``undo``: ``numbers[SUCCESSES]`` is how many of the ``count`` swaps were kept.
-    * ``state`` and ``centers``: the fixed point of K-means to begin with, and where that began
-      (``centers.target``); not modified.
+    * ``work``: ``clusters`` become the best solution, with means that are written out, and
+      ``undo.numbers[SUCCESSES]`` is how many of the ``count`` swaps were kept. ``centers`` are the
+      fixed point of K-means to begin with, and ``centers.target`` is where that began.
     * ``seed``: a uniform number in [0, 1), from which all others follow.
     """
+    samples, centers, clusters, undo = work.samples, work.centers, work.clusters, work.undo
     fill(samples, clusters, undo, state.labels, centers.exact, centers.weights)
     list_fresh(undo, centers)
     undo.random[0] = np.uint64(seed * 2.0**53)
     successes = 0
     for _ in range(count):
-        if scratch.barrier[ABANDONED] != 0:
+        if undo.barrier[ABANDONED] != 0:
             break
         total = sum_errors(clusters)
         origin, place = choose_kind(undo)
