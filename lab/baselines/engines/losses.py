@@ -50,7 +50,7 @@ def find_two_closest(
         Squared distances to the two closest centres, by place. The second stays infinite if k = 1.
     thread, n_threads : int
     """
-    chosen, away = scratch.chosen[thread], scratch.away[thread]
+    chosen, offsets, away = scratch.chosen[thread], scratch.offsets[thread], scratch.away[thread]
     scores, lanes = scratch.scores[thread], scratch.lanes[thread]
     k, n_tiles = exact.shape[0], samples.radii.shape[0]
     for j in range(k):
@@ -64,7 +64,7 @@ def find_two_closest(
             break
         farthest = NOTHING
         for j in range(k):
-            locate_center(samples, tile, exact, j, scratch, thread, j)
+            away[j] = locate_center(samples, tile, exact, j, offsets[j])
             farthest = max(farthest, away[j])
         score(samples, tile, scratch, thread, k)
         find_lowest(scores, chosen, k, lanes)

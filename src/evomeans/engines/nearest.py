@@ -164,9 +164,9 @@ class Scorer:
         """Set the closest centres of samples with few features, or UNCLEAR."""
         from evomeans.engines.cpu.predict import label_narrow
 
-        centers = self.middle, self.points, self.levels, *self._bounds, FAR
+        centers = self.middle, self.points, self.levels, self._bounds
         columns = self._room("columns", (X.shape[1] + 1, TOGETHER))
-        memory = columns[:-1], columns[-1], self._room_by_center(TOGETHER), *self._lanes()
+        memory = columns[:-1], columns[-1], self._room_by_center(TOGETHER), self._lanes()
         samples = as_kernels_read(X), *self.frame.factors(X.dtype)
         arguments: list[Any] = [*samples, *centers, *memory, labels]
         label_narrow(*arguments)
@@ -199,7 +199,7 @@ class Scorer:
             from evomeans.engines.cpu.predict import label_clear
 
             given = products, self.levels, block.squares
-            label_clear(*given, *self._bounds, FAR, *self._lanes(), labels)
+            label_clear(*given, self._bounds, self._lanes(), labels)
         else:
             longest, roundoff, underflow = self._bounds
             scores = products[:, :n_samples] + self.levels[:, None]
@@ -213,7 +213,7 @@ class Scorer:
 
             rows, chosen = self._kernel_rows(self._rows(block, unclear)), labels[unclear]
             scores = np.ascontiguousarray(products[:, unclear].T + self.levels)
-            choose(rows, scores, block.squares[unclear], *self._bounds, self.centers, chosen)
+            choose(rows, scores, block.squares[unclear], self._bounds, self.centers, chosen)
             labels[unclear] = chosen
         return labels
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 
 from evomeans.engines import Order, create_engine
 from evomeans.engines.cpu import order
-from evomeans.engines.cpu.order import ordered_rows, plant, route
+from evomeans.engines.cpu.order import find_planes, ordered_rows, route
 from evomeans.engines.cpu.samples import encode_samples
 from evomeans.engines.frame import Frame
 from oracles import assert_same_bits
@@ -58,7 +58,7 @@ def test_neighbours_stand_together(monkeypatch) -> None:
 
 def test_buckets_have_about_the_same_size() -> None:
     X = np.random.default_rng(3).normal(size=(20_000, 5))
-    tree, found = plant(X, Frame.around(X), 4), np.empty(len(X), np.uint16)
+    tree, found = find_planes(X, Frame.around(X), 4), np.empty(len(X), np.uint16)
     route(Frame.around(X).encode(X), *tree, 4, found)
     sizes = np.bincount(found, minlength=16)
     assert len(sizes) == 16

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
 from evomeans.engines import Order
-from evomeans.engines.cpu.assignment import locate_center, score
-from evomeans.engines.cpu.bounds import renew_gaps, shrink_gaps
+from evomeans.engines.cpu.assignment import locate_center, renew_gaps, score, shrink_gaps
 from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.cpu.layout import BEST, CLOSEST, FAR, MORE, State, remember_center
 from evomeans.engines.cpu.simd import WIDTH
@@ -245,7 +244,8 @@ def compute_scores(samples, centers, scratch, tile, chosen):
     for a in range(chosen.shape[0]):
         j = scratch.chosen[0, a] = chosen[a]
         remember_center(samples.rows, centers.exact, j)
-        locate_center(samples, tile, centers.exact, j, scratch, 0, a)
+        offset = scratch.offsets[0, a]
+        scratch.away[0, a] = locate_center(samples, tile, centers.exact, j, offset)
     score(samples, tile, scratch, 0, chosen.shape[0])
 
 

@@ -15,8 +15,15 @@ from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.cpu.layout import Samples, count_tiles
 from evomeans.engines.cpu.simd import WIDTH
-from evomeans.engines.cpu.swaps.lists import GROUP, Clusters, UndoLog, fill
-from evomeans.engines.cpu.swaps.means import get_mean, set_apart, square_to
+from evomeans.engines.cpu.swaps.lists import (
+    GROUP,
+    Clusters,
+    UndoLog,
+    fill,
+    get_mean,
+    set_apart,
+    square_to,
+)
 from evomeans.engines.cpu.swaps.moves import join, leave, take_back
 from evomeans.engines.cpu.swaps.search import halve_cluster
 from evomeans.engines.frame import Frame

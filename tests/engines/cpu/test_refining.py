@@ -79,14 +79,9 @@ def test_swaps_that_seem_to_end_higher_are_repeated_step_by_step(monkeypatch) ->
     X = SAMPLES["clusters"]
     expected = refined(X, DEEP)[0]
     true_outcome, steps = Workspace.outcome.fget, Refining.follow
+    misled = property(lambda workspace: true_outcome(workspace)._replace(unswapped=0.0))
     repeated = []
-
-    def misled(workspace: Workspace):
-        outcome = true_outcome(workspace)
-        outcome.unswapped = 0.0
-        return outcome
-
-    monkeypatch.setattr(Workspace, "outcome", property(misled))
+    monkeypatch.setattr(Workspace, "outcome", misled)
     monkeypatch.setattr(Refining, "follow", lambda *given: repeated.append(given) or steps(*given))
     deep = refined(X, DEEP)[0]
     assert repeated

@@ -1,5 +1,20 @@
 """One assignment step: the bounds first, then the few comparisons that they leave.
 
+For every tile T and every centre j there is a *gap*, a lower bound of
+
+    ‖x − c_j‖ − ‖x − c_x‖
+
+over the samples x of T that belong to another centre c_x than c_j. While it is positive, centre j
+wins no sample of the tile. When centres move, each distance changes by at most the length of the
+move:
+
+    gaps[T, j]  −=  move of c_j  +  largest move of a centre present in T
+    spread[T]   +=  largest move of a centre present in T
+
+where the *spread* is an upper bound of ‖x − c_x‖ in T. Bounds are in single precision, rounded to
+the safe side by more than it can be off. A tile is compared with the few centres whose gap is used
+up, and this gives them new gaps.
+
 The samples of a tile are compared with a few centres, 64 samples at a time. With x and c relative
 to the middle of the tile, ‖x − c‖² = ‖x‖² + (‖c‖² − 2x·c). The term in brackets is the *score* of
 the centre: the lowest score wins, and it costs one multiplication per feature.
@@ -21,7 +36,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.compiled.jit import FINITE, jit
-from evomeans.engines.cpu.bounds import renew_gaps, shrink_gaps
 from evomeans.engines.cpu.layout import (
     BEST,
     CLOSEST,
@@ -43,15 +57,21 @@ from evomeans.engines.cpu.layout import (
 from evomeans.engines.cpu.simd import (
     EVERY_LANE,
     WIDTH,
+    bits_float,
     first_lane,
+    float_bits,
     higher,
+    highest,
     less,
     load,
     lower,
+    lowest,
     multiply_add,
     repeat,
+    root,
     store,
     unequal,
+    where_equal,
     where_less,
 )
 from evomeans.engines.cpu.sums import add_row
@@ -64,23 +84,74 @@ UNDERFLOW = np.float32(1e-36)
 FEW_OF_ALL = 4
 
 
-def _locate_center_dense(
-    samples: Samples, tile: int, centers: FloatArray, j: int, scratch: Scratch, thread: int, a: int
+@jit
+def shrink_gaps(state: State, tile: int, drift: SingleArray, approached: SingleArray) -> np.bool_:
+    """Reduce the gaps of a tile by what the centres moved; return whether any is used up.
+
+    ``drift`` and ``approached`` are those of :class:`~evomeans.engines.cpu.layout.Centers`.
+    """
+    gaps, present, spread = state.gaps, state.present, state.spread
+    k = drift.shape[0]
+    # As integers: the bits of non-negative floats are in the order of the floats, and only integer
+    # maxima are vectorised. −1 is all bits and keeps a drift; −0 is none and masks it out.
+    moved = np.int32(0)
+    for j in range(k):
+        moved = max(moved, float_bits(drift[j]) & -np.int32(present[tile, j]))
+    own = bits_float(moved)
+    # The highest bit is the sign: after OR of all gaps it is set if any of them is negative.
+    signs = np.int32(0)
+    for j in range(k):
+        gap = (gaps[tile, j] - (approached[j] + own)) * LESS
+        gaps[tile, j] = gap
+        signs |= float_bits(gap)
+    spread[tile] = (spread[tile] + own) * MORE
+    return signs < 0
+
+
+@jit
+def renew_gaps(
+    state: State,
+    tile: int,
+    squares: SingleArray,
+    chosen: NDArray[np.int32],
+    count: int,
+    scores: SingleArray,
+    lanes: SingleArray,
+    error: np.float32,
 ) -> None:
-    """Set a thread's ``offsets[a]`` to −2 (c_j − middle), and ``away[a]`` to ‖c_j − middle‖²."""
-    middles, offsets, away = samples.middles, scratch.offsets[thread], scratch.away[thread]
+    """Set the spread of a tile, and the gaps of the centres it was compared with, from scores.
+
+    ``squares`` (tiles, WIDTH) are squared distances of the samples from the middle of their tile;
+    ``lanes`` have BEST and CLOSEST; ``error`` is an upper bound of the error of a score.
+    """
+    nothing = repeat(NOTHING)
+    square, closest = load(squares, tile), load(lanes, CLOSEST)
+    own = root(higher(square + load(lanes, BEST), nothing) + error) * MORE
+    square = square - error
+    state.spread[tile] = highest(own)
+    for a in range(count):
+        name = repeat(np.float32(chosen[a]))
+        gap = root(higher(square + load(scores, a), nothing)) * LESS - own
+        state.gaps[tile, chosen[a]] = lowest(where_equal(closest, name, repeat(FAR), gap))
+
+
+def _locate_center_dense(
+    samples: Samples, tile: int, centers: FloatArray, j: int, offset: SingleArray
+) -> float:
+    """Set ``offset`` to −2 (c_j − middle); return ‖c_j − middle‖²."""
+    middles = samples.middles
     total = 0.0
     for t in range(centers.shape[1]):
-        offset = centers[j, t] - middles[tile, t]
-        offsets[a, t] = -2.0 * offset
-        total += offset * offset
-    away[a] = total
+        difference = centers[j, t] - middles[tile, t]
+        offset[t] = -2.0 * difference
+        total += difference * difference
+    return total
 
 
 def _locate_center_sparse(
-    samples: Samples, tile: int, centers: FloatArray, j: int, scratch: Scratch, thread: int, a: int
-) -> None:
-    scratch.away[thread, a] = samples.rows.center_squares[j]
+    samples: Samples, tile: int, centers: FloatArray, j: int, offset: SingleArray
+) -> float:
+    return samples.rows.center_squares[j]
 
 
 locate_center = by_row_type(
@@ -233,7 +304,7 @@ def choose_centers(work: WorkArrays, state: State, gone: int, tile: int, thread:
         listed += (gaps[tile, j] < NOTHING) | ((present[tile, j] != 0) & (j != gone))
     closest = ENDLESS
     for a in range(listed):
-        locate_center(samples, tile, exact, chosen[a], scratch, thread, a)
+        away[a] = locate_center(samples, tile, exact, chosen[a], offsets[a])
         closest = min(closest, away[a])
     radius = samples.radii[tile]
     farthest = min(state.spread[tile], (np.sqrt(closest) + radius) * MORE)

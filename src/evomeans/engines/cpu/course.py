@@ -25,7 +25,7 @@ from evomeans.engines.course import (
     course,
 )
 from evomeans.engines.cpu.kernels import Move
-from evomeans.engines.cpu.layout import Solution
+from evomeans.engines.cpu.layout import Outcome, Solution
 from evomeans.engines.cpu.samples import dense_rows, sit_on_centers
 from evomeans.engines.cpu.workspace import Workspace
 from evomeans.engines.frame import means_of
@@ -48,7 +48,7 @@ def choose_place(
     return int(workspace.samples.places[draw.row(quantile)]), quantile
 
 
-def is_common_end(outcome: Any, total_weight: float) -> bool:
+def is_common_end(outcome: Outcome, total_weight: float) -> bool:
     """Whether nothing is left to do after a single call of the kernel.
 
     That is so if it was given up; or unless swaps have raised the sum of squares, there are empty

@@ -145,11 +145,12 @@ def choose_targets(work: WorkArrays, state: State, tile: int, thread: int) -> in
     """
     samples, exact, scratch = work.samples, work.centers.exact, work.scratch
     gaps, present, gap_limits = state.gaps, state.present, scratch.gap_limits
+    chosen, offsets, away = scratch.chosen[thread], scratch.offsets[thread], scratch.away[thread]
     count = 0
     for j in range(gaps.shape[1]):
         if gaps[tile, j] < gap_limits[thread, j] or present[tile, j] != 0:
-            locate_center(samples, tile, exact, j, scratch, thread, count)
-            scratch.chosen[thread, count] = j
+            away[count] = locate_center(samples, tile, exact, j, offsets[count])
+            chosen[count] = j
             count += 1
     return count
 

@@ -29,7 +29,7 @@ from evomeans.engines.cpu.layout import (
     WorkArrays,
 )
 from evomeans.engines.cpu.offspring import OffspringArrays, Parts, choose_parts, make_offspring
-from evomeans.engines.cpu.order import distribute, halve, route, split
+from evomeans.engines.cpu.order import halve, route, split
 from evomeans.engines.cpu.predict import kernel_calls_for
 from evomeans.engines.cpu.refine import MomentumState, lead, refine, step, sum_distances
 from evomeans.engines.cpu.samples import (
@@ -114,15 +114,15 @@ class Move(NamedTuple):
 # Kernels that others call by their addresses, which are 0 where a kernel is not wanted. Many
 # searches do not make single moves, and would compile them for nothing if they were a part of the
 # kernel; and two kernels can be compiled at the same time.
-CALLED = {
-    "assign": reassign,
-    "lead": lead,
-    "move": move_singles,
-    "swap": try_swaps,
+CALLED: dict[str, Any] = {
     "refine": refine,
     "choose": choose_parts,
     "merge": ward.merge,
     "cross": matching.cross,
+    "assign": reassign,
+    "lead": lead,
+    "move": move_singles,
+    "swap": try_swaps,
 }
 OF_MOVE = [(name, TYPES[type(one).__name__]) for name, one in Move._field_defaults.items()]
 RECORD = np.dtype(
@@ -192,7 +192,7 @@ class Kernels:
         parts, labelled = Parts.allocate(0), (state.labels, solution.centers)
         arrays = OffspringArrays.allocate(0, 0, parts)
         self._entries: dict[Any, Callable[..., None]] = {}
-        self._addresses: dict[Any, int] = {}
+        self._addresses: dict[str, int] = {}
         self.arguments: dict[Any, tuple[Any, ...]] = {
             refine: (work, solution, solution, 0, 1),
             reassign: (work, state, -1, 0, 1),
@@ -213,11 +213,12 @@ class Kernels:
             self._entries[kernel] = entry(kernel, *self.arguments[kernel])
         return self._entries[kernel]
 
-    def address(self, kernel: Any) -> int:
-        """Return where a kernel is, for others that call it."""
-        if kernel not in self._addresses:
-            self._addresses[kernel] = int(kernel.address(*self.arguments[kernel]))
-        return self._addresses[kernel]
+    def address(self, name: str) -> int:
+        """Return where one of the kernels CALLED by others is."""
+        if name not in self._addresses:
+            kernel = CALLED[name]
+            self._addresses[name] = int(kernel.address(*self.arguments[kernel]))
+        return self._addresses[name]
 
 
 def calls(
@@ -236,7 +237,7 @@ def calls(
     found = [
         Call(reassign, kernels.arguments[reassign], 1.4),
         Call(refine, kernels.arguments[refine], 2.0),
-        Call(halve, (points, samples.order, WIDTH, 1, pairs, double, grid), 0.5),
+        Call(halve, (points, samples.order, WIDTH, 1, double, grid, pairs), 0.5),
         Call(smallest_size, (np.zeros(1, X.dtype),), 0.1),
     ]
     if not is_sparse(X):
@@ -266,11 +267,10 @@ def calls(
 
 def bucket_calls(rows: Any, order: Any) -> list[Call]:
     """Return the calls that put many samples into buckets."""
-    buckets, tree = np.zeros(1, np.uint16), (np.zeros((1, 1)), np.zeros(1))
+    tree = np.zeros((1, 1)), np.zeros(1)
     return [
-        Call(split, (rows, order, *tree, np.zeros(1), np.zeros((2, 1))), 0.8),
-        Call(route, (rows, *tree, 1, buckets), 0.3),
-        Call(distribute, (buckets, np.zeros(1, np.int64), order), 0.2),
+        Call(split, (rows, order, *tree, np.zeros(1), np.zeros((1, 1))), 0.8),
+        Call(route, (rows, *tree, 1, np.zeros(1, np.uint16)), 0.3),
     ]
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,22 +47,29 @@ NOTHING = np.float32(0.0)
 # and the centre with the lowest (as float32); for single moves, see ``hartigan.py``, the factor
 # W/(W − w) of the own cluster, and the weight.
 BEST, SECOND, CLOSEST, FACTOR, WEIGHT = range(5)
-# What a run says of itself: the sum of squared distances in the frame (infinite if it was given
-# up), the assignments that it made, the swaps kept (−1 if it tried none), the sum before the swaps,
-# the clusters without weight, and how an offspring was made.
-OUTCOME = np.dtype(
-    (
-        np.record,
-        [
-            ("inertia", np.float64),
-            ("iterations", np.int64),
-            ("swaps_kept", np.int64),
-            ("unswapped", np.float64),
-            ("n_empty", np.int64),
-            ("made_by", np.int64),
-        ],
-    )
-)
+
+
+class Outcome(NamedTuple):
+    """What a run says of itself.
+
+    * ``inertia``: sum of squared distances, in the frame; infinite if it was given up.
+    * ``iterations``: assignments that it made.
+    * ``swaps_kept``: how many; −1 if it tried none.
+    * ``unswapped``: sum of squared distances before the swaps.
+    * ``n_empty``: clusters without weight.
+    * ``made_by``: how an offspring was made.
+    """
+
+    inertia: float
+    iterations: int
+    swaps_kept: int
+    unswapped: float
+    n_empty: int
+    made_by: int
+
+
+OUTCOME: Any = np.dtype([(name, kind) for name, kind in get_type_hints(Outcome).items()])
+"""The same as kernels write it."""
 
 
 def count_tiles(n_samples: int) -> int:

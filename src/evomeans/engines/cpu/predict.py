@@ -12,8 +12,15 @@ from evomeans.compiled.ready import Call
 from evomeans.engines.cpu.layout import Rows, SparseRows, remember_center, squared_distance
 from evomeans.engines.cpu.samples import encode_samples, frame_for
 from evomeans.engines.frame import is_sparse
-from evomeans.engines.nearest import NARROW, TOGETHER, UNCLEAR
+from evomeans.engines.nearest import FAR, NARROW, TOGETHER, UNCLEAR
 from evomeans.typing import FloatArray
+
+Bounds = tuple[float, float, float]
+"""The longest centre, the roundoff and the underflow; see :func:`choose`."""
+Lanes = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
+"""Working memory: the products of a centre far away, the best and the second best score, and whose
+the best is, (TOGETHER,) each. Of rows of one array, the compiler could not tell that they do not
+overlap, and would not vectorise the loops."""
 
 
 @jit(fastmath=REORDER)
@@ -43,30 +50,23 @@ def label_clear(
     products: NDArray[Any],
     levels: NDArray[Any],
     squares: NDArray[Any],
-    longest: float,
-    roundoff: float,
-    underflow: float,
-    far: float,
-    nothing: NDArray[Any],
-    best: NDArray[Any],
-    second: NDArray[Any],
-    closest: NDArray[Any],
+    bounds: Bounds,
+    lanes: Lanes,
     labels: NDArray[np.int32],
 ) -> None:
     """Set the labels of samples to the closest centres, or to UNCLEAR.
 
     * ``products`` (k, ≥ m): −2x·c; a multiple of TOGETHER columns, of which the first m count.
     * ``levels`` (k,): ‖c‖² of the centres.
-    * ``squares``, ``longest``, ``roundoff`` and ``underflow``: as in :func:`choose`.
-    * ``far``: samples with a squared norm above this are UNCLEAR.
-    * ``nothing``, ``best``, ``second`` and ``closest`` (TOGETHER,): working memory. Of rows of one
-      array, the compiler could not tell that they do not overlap, and would not vectorise the
-      loops.
+    * ``squares`` (m,): as in :func:`choose`. Samples with more than FAR are UNCLEAR.
     * ``labels`` (m,), out
     """
+    (longest, roundoff, underflow), (nothing, best, second, closest) = bounds, lanes
     k, n_samples = products.shape[0], labels.shape[0]
     for first in range(0, n_samples, TOGETHER):
-        reset(nothing, best, second, closest)
+        for i in range(TOGETHER):
+            closest[i] = 0.0
+            nothing[i] = best[i] = second[i] = np.inf
         last = first + TOGETHER
         for j in range(0, k - 1, 2):
             one, other = products[j, first:last], products[j + 1, first:last]
@@ -78,7 +78,7 @@ def label_clear(
             extent = np.sqrt(squares[first + i]) + longest
             limit = best[i] + (roundoff * extent * extent + underflow)
             # Not the other way round: what has overflowed is not a number.
-            is_clear = second[i] > limit and squares[first + i] <= far
+            is_clear = second[i] > limit and squares[first + i] <= FAR
             labels[first + i] = np.int32(closest[i]) if is_clear else UNCLEAR
 
 
@@ -90,17 +90,11 @@ def label_narrow(
     middle: NDArray[Any],
     points: NDArray[Any],
     levels: NDArray[Any],
-    longest: float,
-    roundoff: float,
-    underflow: float,
-    far: float,
+    bounds: Bounds,
     columns: NDArray[Any],
     squares: NDArray[Any],
     products: NDArray[Any],
-    nothing: NDArray[Any],
-    best: NDArray[Any],
-    second: NDArray[Any],
-    closest: NDArray[Any],
+    lanes: Lanes,
     labels: NDArray[np.int32],
 ) -> None:
     """Set the labels of samples with few features to the closest centres, or to UNCLEAR.
@@ -125,30 +119,7 @@ def label_narrow(
                 squares[i] += columns[t, i] * columns[t, i]
         for j in range(k):
             multiply(columns, points, j, products[j])
-        label_clear(
-            products,
-            levels,
-            squares,
-            longest,
-            roundoff,
-            underflow,
-            far,
-            nothing,
-            best,
-            second,
-            closest,
-            labels[first : first + count],
-        )
-
-
-@jit
-def reset(
-    nothing: NDArray[Any], best: NDArray[Any], second: NDArray[Any], closest: NDArray[Any]
-) -> None:
-    """Forget the scores of other samples; ``nothing`` are the products of a centre far away."""
-    for i in range(TOGETHER):
-        closest[i] = 0.0
-        nothing[i] = best[i] = second[i] = np.inf
+        label_clear(products, levels, squares, bounds, lanes, labels[first : first + count])
 
 
 @jit
@@ -230,9 +201,7 @@ def choose(
     rows: Rows | SparseRows,
     scores: NDArray[Any],
     squares: NDArray[Any],
-    longest: float,
-    roundoff: float,
-    underflow: float,
+    bounds: Bounds,
     centers: FloatArray,
     labels: NDArray[np.int32],
 ) -> None:
@@ -241,7 +210,7 @@ def choose(
     With ``scores`` (m, k), ‖c‖² − 2x·c, and ``squares`` (m,), ‖x‖², a centre is not the closest if
     its score exceeds the lowest one by more than roundoff · (‖x‖ + longest)² + underflow.
     """
-    k = centers.shape[0]
+    k, (longest, roundoff, underflow) = centers.shape[0], bounds
     for j in range(k):
         remember_center(rows, centers, j)
     for i in range(labels.shape[0]):
@@ -262,24 +231,25 @@ def choose(
 def kernel_calls_for(X: Any, *, only_ties: bool = False) -> list[Call]:
     """Return what labels and scores of many samples such as ``X`` call, or those of a block."""
     one, grid, labels = np.zeros(1), np.zeros((1, 1)), np.zeros(1, np.int32)
+    bounds = 0.0, 0.0, 0.0
     if is_sparse(X):
         rows = encode_samples(X[:1], None, frame_for(X[:1], None), in_order=False).rows
-        ties = Call(choose, (rows, grid, one, 0.0, 0.0, 0.0, grid, labels), 0.6)
-        clear = Call(label_clear, (grid, one, one, 0.0, 0.0, 0.0, 0.0, *[one] * 4, labels), 0.4)
+        ties = Call(choose, (rows, grid, one, bounds, grid, labels), 0.6)
+        clear = Call(label_clear, (grid, one, one, bounds, (one,) * 4, labels), 0.4)
         return [ties] if only_ties else [ties, clear]
     samples, sample = np.zeros((1, 1), X.dtype), np.zeros(1, X.dtype)
-    encoded, bounds = (samples, X.dtype.type(1.0), sample), (0.0, 0.0, 0.0)
-    ties = Call(choose, (samples, samples, sample, *bounds, grid, labels), 0.4)
+    encoded, lanes = (samples, X.dtype.type(1.0), sample), (sample,) * 4
+    ties = Call(choose, (samples, samples, sample, bounds, grid, labels), 0.4)
     if only_ties:
         return [ties]
-    narrow = *encoded, sample, samples, sample, *bounds, 0.0, samples, sample, samples
+    narrow = *encoded, sample, samples, sample, bounds, samples, sample, samples, lanes, labels
     return [
         ties,
         *(
             Call(set_offsets, (*encoded, *memory), 0.3)
             for memory in {X.dtype: (sample, samples, sample), one.dtype: (one, grid, one)}.values()
         ),
-        *([Call(label_narrow, (*narrow, *[sample] * 4, labels), 0.8)] * (X.shape[1] <= NARROW)),
-        Call(label_clear, (samples, sample, sample, *bounds, 0.0, *[sample] * 4, labels), 0.4),
+        *([Call(label_narrow, narrow, 0.8)] * (X.shape[1] <= NARROW)),
+        Call(label_clear, (samples, sample, sample, bounds, lanes, labels), 0.4),
         Call(set_squared_distances, (*encoded, grid, labels, one), 0.3),
     ]

@@ -212,11 +212,7 @@ def squared_norms(samples: Samples) -> FloatArray:
     """Return ‖x‖² of every sample, without a float64 copy of them all."""
     if isinstance(samples.rows, SparseRows):
         return samples.rows.squares
-    result = np.empty(len(samples.rows))
-    for begin in range(0, len(result), ROWS_IN_DOUBLE):
-        block = samples.rows[begin : begin + ROWS_IN_DOUBLE].astype(np.float64)
-        result[begin : begin + ROWS_IN_DOUBLE] = np.einsum("ij,ij->i", block, block)
-    return result
+    return np.einsum("ij,ij->i", samples.rows, samples.rows, dtype=np.float64)
 
 
 def sit_on_centers(samples: Samples, nearby: FloatArray) -> bool:

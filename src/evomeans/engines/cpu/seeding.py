@@ -275,7 +275,7 @@ def compare_candidates(
 ) -> None:
     """Set ``gains`` and ``nearer`` of all candidates in each of a thread's tiles."""
     rows, gains, nearer = candidates.rows, candidates.gains, candidates.nearer
-    away, chosen = scratch.away[thread], scratch.chosen[thread]
+    offsets, away, chosen = scratch.offsets[thread], scratch.away[thread], scratch.chosen[thread]
     barrier, n_tiles = scratch.barrier, candidates.tile_ceilings.shape[0]
     for nth in range(n_tiles):
         tile = nth_item(nth, thread, n_threads)
@@ -285,7 +285,7 @@ def compare_candidates(
         count = 0
         for a in range(n_trials):
             gains[a, tile], nearer[a, tile] = 0.0, np.uint64(0)
-            locate_center(samples, tile, rows, a, scratch, thread, count)
+            away[count] = locate_center(samples, tile, rows, a, offsets[count])
             chosen[count] = a
             count += away[count] <= limit * limit + UNDERFLOW
         if count == 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +12,6 @@ from numpy.typing import NDArray
 from evomeans.compiled.jit import address_of
 from evomeans.engines.course import Level
 from evomeans.engines.cpu.kernels import (
-    CALLED,
     PLAIN,
     Kernels,
     Move,
@@ -19,7 +19,7 @@ from evomeans.engines.cpu.kernels import (
     numbers_of,
     work_arrays,
 )
-from evomeans.engines.cpu.layout import Samples, Solution, State
+from evomeans.engines.cpu.layout import Outcome, Samples, Solution, State
 from evomeans.engines.cpu.offspring import OffspringArrays, Parts, choose_parts, make_offspring
 from evomeans.engines.cpu.refine import refine, step, sum_distances
 from evomeans.engines.cpu.seeding import Candidates, all_distances, draw_at, seed
@@ -62,14 +62,18 @@ class Workspace:
         solutions = address_of(parent), address_of(found)
         self.team.run(self._kernels.entry(refine), address_of(self.work), *solutions)
 
-    def _instruct(self, move: Move, order: Order, *crossing: str) -> None:
+    def _instruct(self, move: Move, order: Order, crossing: Sequence[int] = (0, 0, 0, 0)) -> None:
         """Write the record, with the addresses of all kernels that are wanted."""
-        wanted = {"assign": True, "lead": move.leads, "move": move.moves, "swap": move.tries_swaps}
-        addresses = [
-            self._kernels.address(kernel) if wanted.get(name) or name in crossing else 0
-            for name, kernel in CALLED.items()
-        ]
-        self.work.record[0] = (*move, *addresses, *numbers_of(order))
+        address = self._kernels.address
+        self.work.record[0] = (
+            *move,
+            *crossing,
+            address("assign"),
+            address("lead") if move.leads else 0,
+            address("move") if move.moves else 0,
+            address("swap") if move.tries_swaps else 0,
+            *numbers_of(order),
+        )
 
     def forget_swaps(self) -> None:
         """Forget how many swaps the last run kept, in case the next one does not begin."""
@@ -88,8 +92,10 @@ class Workspace:
     ) -> None:
         """Make an offspring; see :func:`~evomeans.engines.cpu.offspring.make_offspring`."""
         self._offspring_arrays.coins[:] = order.numbers
-        crossing = "merge" if move.way == Way.MERGING else "cross"
-        self._instruct(move, order, "refine", crossing, *["choose"] * move.tries_parts)
+        address, merges = self._kernels.address, move.way == Way.MERGING
+        choose = address("choose") if move.tries_parts else 0
+        cross = (address("merge"), 0) if merges else (0, address("cross"))
+        self._instruct(move, order, (address("refine"), choose, *cross))
         solutions = address_of(first), address_of(second), address_of(found)
         make, arrays = self._kernels.entry(make_offspring), address_of(self._offspring_arrays)
         self.team.run(make, address_of(self.work), *solutions, arrays)
@@ -175,9 +181,9 @@ class Workspace:
         return float(self.scratch.outcome["inertia"][0])
 
     @property
-    def outcome(self) -> Any:
-        """What the last run says of itself, see :data:`~evomeans.engines.cpu.layout.OUTCOME`."""
-        return self.scratch.outcome[0].copy()
+    def outcome(self) -> Outcome:
+        """What the last run says of itself."""
+        return Outcome._make(self.scratch.outcome.item())
 
     @property
     def level(self) -> Level:

@@ -21,22 +21,20 @@ from evomeans.engines.cpu.swaps.lists import (
     WAITING,
     Clusters,
     UndoLog,
+    add_to,
+    get_mean,
     is_full,
     link,
+    move_mean,
     next_waiting,
     refresh_squares,
     remember,
     resize,
-    unlink,
-    update_removal_costs,
-)
-from evomeans.engines.cpu.swaps.means import (
-    add_to,
-    get_mean,
-    move_mean,
     set_apart,
     set_mean,
     square_to,
+    unlink,
+    update_removal_costs,
 )
 from evomeans.engines.cpu.threads import ABANDONED
 from evomeans.engines.rules import WORTHWHILE

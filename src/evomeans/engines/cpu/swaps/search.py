@@ -37,10 +37,14 @@ from evomeans.engines.cpu.swaps.lists import (
     Clusters,
     UndoLog,
     add_fresh,
+    add_to,
     fill,
+    get_mean,
+    point_to,
+    product_with,
     refresh_squares,
+    set_apart,
 )
-from evomeans.engines.cpu.swaps.means import add_to, get_mean, point_to, product_with, set_apart
 from evomeans.engines.cpu.swaps.moves import (
     begin_cluster,
     dissolve,
