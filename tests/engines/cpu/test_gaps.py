@@ -223,12 +223,12 @@ def test_new_gaps_are_on_the_safe_side_of_scores_that_are_off(seed) -> None:
     # Half of the error; the other half is for what single precision adds here.
     off = rng.uniform(-error / 2, error / 2, truth.shape)
     scores = (truth - squares[:, None] + off).T.astype(np.float32, order="C")
-    lanes = np.zeros((3, WIDTH), np.float32)
+    work = CpuEngine(points)._workspace(k).work
+    lanes, work.samples.squares[:] = work.scratch.lanes[0], squares
+    work.scratch.scores[0], work.scratch.chosen[0] = scores, range(k)
     lanes[CLOSEST], lanes[BEST] = labels, scores[labels, np.arange(WIDTH)]
     state = one_tile(np.zeros(k), np.zeros(k), 0.0)
-    chosen = np.arange(k, dtype=np.int32)
-    single = squares[None].astype(np.float32)
-    renew_gaps(state, 0, single, chosen, k, scores, lanes, error)
+    renew_gaps(work, state, 0, 0, k, error)
     for j in range(k):
         others = labels != j
         exact = np.min(np.sqrt(truth[others, j]) - own[others], initial=float(FAR))

@@ -110,22 +110,15 @@ def shrink_gaps(state: State, tile: int, drift: SingleArray, approached: SingleA
 
 @jit
 def renew_gaps(
-    state: State,
-    tile: int,
-    squares: SingleArray,
-    chosen: NDArray[np.int32],
-    count: int,
-    scores: SingleArray,
-    lanes: SingleArray,
-    error: np.float32,
+    work: WorkArrays, state: State, tile: int, thread: int, count: int, error: np.float32
 ) -> None:
     """Set the spread of a tile, and the gaps of the centres it was compared with, from scores.
 
-    ``squares`` (tiles, WIDTH) are squared distances of the samples from the middle of their tile;
-    ``lanes`` have BEST and CLOSEST; ``error`` is an upper bound of the error of a score.
+    These may be off by the ``error``.
     """
-    nothing = repeat(NOTHING)
-    square, closest = load(squares, tile), load(lanes, CLOSEST)
+    scratch, nothing = work.scratch, repeat(NOTHING)
+    chosen, scores, lanes = scratch.chosen[thread], scratch.scores[thread], scratch.lanes[thread]
+    square, closest = load(work.samples.squares, tile), load(lanes, CLOSEST)
     own = root(higher(square + load(lanes, BEST), nothing) + error) * MORE
     square = square - error
     state.spread[tile] = highest(own)
@@ -328,8 +321,7 @@ def choose_centers(work: WorkArrays, state: State, gone: int, tile: int, thread:
 def compare(work: WorkArrays, state: State, tile: int, thread: int, count: int) -> None:
     """Find the closest of the chosen centres for every sample of a tile; renew labels and gaps."""
     samples, scratch = work.samples, work.scratch
-    chosen = scratch.chosen[thread]
-    scores, lanes = scratch.scores[thread], scratch.lanes[thread]
+    lanes = scratch.lanes[thread]
     error = score_chosen(samples, tile, scratch, thread, count)
     close = less(load(lanes, SECOND) - load(lanes, BEST), repeat(error + error))
     if close != 0:
@@ -337,7 +329,7 @@ def compare(work: WorkArrays, state: State, tile: int, thread: int, count: int) 
     changed = unequal(load(state.labels, tile), load(lanes, CLOSEST))
     if changed != 0:
         relabel(work, state, tile, thread, changed)
-    renew_gaps(state, tile, samples.squares, chosen, count, scores, lanes, error)
+    renew_gaps(work, state, tile, thread, count, error)
 
 
 @jit

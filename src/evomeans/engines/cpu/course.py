@@ -7,6 +7,7 @@ follows where that leaves something to be done.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,7 @@ def is_common_end(outcome: Outcome, total_weight: float) -> bool:
     return not (is_misled or is_rounding or outcome.n_empty)
 
 
+@dataclass
 class Refining:
     """Carries out one course.
 
@@ -73,22 +75,15 @@ class Refining:
     * ``found``, out
     """
 
-    def __init__(
-        self,
-        workspace: Workspace,
-        start: Order,
-        draw: WeightedDraw,
-        known: Solution | None,
-        found: Solution,
-    ) -> None:
-        self.workspace = workspace
-        self.start = start
-        self.draw = draw
-        self.known = known
-        self.found = found
-        self.n_iter = 0
-        self._inherited: Solution | None = found
-        self._go_to(None)
+    workspace: Workspace
+    start: Order
+    draw: WeightedDraw
+    known: Solution | None
+    found: Solution
+    n_iter: int = 0
+    _inherited: Solution | None = None
+    _target: FloatArray | None = None
+    _relocation: dict[str, Any] = field(default_factory=dict)
 
     def follow(self, total_weight: float) -> Level:
         """Let the course decide about every step."""

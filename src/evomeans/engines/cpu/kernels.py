@@ -12,7 +12,6 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evomeans.compiled.jit import entry
 from evomeans.compiled.ready import Call
@@ -49,6 +48,7 @@ from evomeans.engines.protocol import Ability, LocalSearch, Order
 from evomeans.engines.rules import MANY_ROWS, MAX_ITERATIONS
 from evomeans.kernels import matching, ward
 from evomeans.kernels.vectors import smallest_size
+from evomeans.typing import Integers
 
 # ---- what a refinement is to do, as kernels read it ----------------------------------------------
 
@@ -132,21 +132,16 @@ RECORD = np.dtype(
 
 
 def work_arrays(
-    samples: Samples,
-    k: int,
-    n_features: int,
-    n_threads: int = 1,
-    barrier: NDArray[np.int64] | None = None,
+    samples: Samples, k: int, n_features: int, n_threads: int = 1, barrier: Integers | None = None
 ) -> WorkArrays:
     """Allocate what refinements with one number of clusters work with."""
     samples, n = with_room(samples, k, n_features), len(samples.order)
     barrier = np.zeros(16, np.int64) if barrier is None else barrier
-    sparse = isinstance(samples.rows, SparseRows)
     return WorkArrays(
         samples,
         Centers.allocate(np.empty((k, n_features)), n_threads),
-        Scratch.allocate(n, k, n_features, n_threads, sparse, barrier),
-        Clusters.allocate(n, k, n_features, sparse),
+        Scratch.allocate(samples, k, n_features, n_threads, barrier),
+        Clusters.allocate(n, k, n_features, isinstance(samples.rows, SparseRows)),
         UndoLog.allocate(n, k, n_features, barrier),
         MomentumState.allocate(k, n_features),
         np.zeros(1, RECORD),
@@ -234,9 +229,17 @@ def calls(
     single, double, grid = samples.radii, np.zeros(1), np.zeros((1, 1))
     points = np.zeros((1, 1)) if is_sparse(X) else samples.rows
     pairs = np.zeros((1, 2), np.int64)
+    own = [
+        (reassign, 1.4, True),
+        (refine, 2.0, True),
+        (move_singles, 2.3, Ability.SINGLE_MOVES in abilities and can_move_singles(X)),
+        (try_swaps, 4.0, Ability.SWAPS in abilities),
+        (choose_parts, 0.8, Ability.PARTS in abilities),
+        (lead, 1.0, momentum and not is_sparse(X)),
+        (make_offspring, 0.6, breeding),
+    ]
     found = [
-        Call(reassign, kernels.arguments[reassign], 1.4),
-        Call(refine, kernels.arguments[refine], 2.0),
+        *(Call(one, kernels.arguments[one], seconds) for one, seconds, is_used in own if is_used),
         Call(halve, (points, samples.order, WIDTH, 1, double, grid, pairs), 0.5),
         Call(smallest_size, (np.zeros(1, X.dtype),), 0.1),
     ]
@@ -252,16 +255,6 @@ def calls(
     if Ability.SEEDING in abilities:
         memory = Candidates.allocate(1, 1, 1), grid, pairs[0]
         found.append(Call(seed, (samples, grid, work.scratch, *memory, 0, 1), 0.9))
-    if Ability.SINGLE_MOVES in abilities and can_move_singles(X):
-        found.append(Call(move_singles, kernels.arguments[move_singles], 2.3))
-    if Ability.SWAPS in abilities:
-        found.append(Call(try_swaps, kernels.arguments[try_swaps], 4.0))
-    if Ability.PARTS in abilities:
-        found.append(Call(choose_parts, kernels.arguments[choose_parts], 0.8))
-    if momentum and not is_sparse(X):
-        found.append(Call(lead, kernels.arguments[lead], 1.0))
-    if breeding:
-        found.append(Call(make_offspring, kernels.arguments[make_offspring], 0.6))
     return found
 
 

@@ -21,7 +21,7 @@ from evomeans.compiled.jit import REORDER, jit
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.frame import LIMBS
 from evomeans.kernels.vectors import squared_difference
-from evomeans.typing import FloatArray, Index, SingleArray
+from evomeans.typing import FloatArray, Index, Integers, SingleArray
 
 if TYPE_CHECKING:
     from evomeans.engines.cpu.refine import MomentumState
@@ -289,16 +289,11 @@ class Scratch(NamedTuple):
 
     @classmethod
     def allocate(
-        cls,
-        n_samples: int,
-        n_clusters: int,
-        n_features: int,
-        n_threads: int,
-        sparse: bool,
-        barrier: NDArray[np.int64],
+        cls, samples: Samples, n_clusters: int, n_features: int, n_threads: int, barrier: Integers
     ) -> Scratch:
         """Allocate working memory for refinements with one number of clusters."""
-        offset = (n_threads, n_clusters, 0 if sparse else n_features)
+        n_samples, is_sparse = len(samples.order), isinstance(samples.rows, SparseRows)
+        offset = (n_threads, n_clusters, 0 if is_sparse else n_features)
         return cls(
             chosen=np.zeros((n_threads, n_clusters), np.int32),
             offsets=np.zeros(offset, np.float32),

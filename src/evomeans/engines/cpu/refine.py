@@ -115,6 +115,8 @@ def count_empty(weights: FloatArray) -> int:
 BEGIN, PLACE, LLOYD = range(3)
 # Drift of a centre that moved by so little that its square vanishes in single precision.
 SMALLEST = np.float32(1e-37)
+Start = tuple[FloatArray, int, float]
+"""Where centres go, the one that is removed (−1 for none), and the number to draw its place by."""
 
 
 @jit(by_address=True)
@@ -142,18 +144,18 @@ def refine(
         write_row(work.samples.rows, placed, centers.target, todo.gone)
     if thread == 0:
         outcome.iterations, outcome.swaps_kept = 0, -1
-    target, drawn, uniform = centers.target, todo.gone if placed < 0 else -1, todo.uniform
+    start = centers.target, todo.gone if placed < 0 else -1, todo.uniform
     while True:
         if todo.lead != 0:
             # A single assignment; from there on there is momentum.
-            descend(work, state, target, drawn, uniform, -1, 0, thread, n_threads)
+            descend(work, state, start, -1, 0, thread, n_threads)
             if scratch.barrier[ABANDONED] != 0:
                 break
             call_at(todo.lead, work, state, thread, n_threads)
             if outcome.inertia == np.inf or scratch.barrier[ABANDONED] != 0:
                 break
-            target, drawn, uniform = centers.target, -1, 0.0
-        descend(work, state, target, drawn, uniform, steps, todo.move, thread, n_threads)
+            start = centers.target, -1, 0.0
+        descend(work, state, start, steps, todo.move, thread, n_threads)
         if todo.swap == 0 or outcome.swaps_kept >= 0 or count_empty(centers.weights) > 0:
             break
         if scratch.barrier[ABANDONED] != 0:
@@ -167,7 +169,7 @@ def refine(
         if outcome.swaps_kept == 0:
             break
         # On all samples, because swaps only look at their neighbourhood.
-        target, drawn, uniform = work.clusters.centers, -1, 0.0
+        start = work.clusters.centers, -1, 0.0
     if thread == 0:
         conclude(work, found, steps < MAX_ITERATIONS)
         outcome.n_empty = count_empty(found.weights)
@@ -177,20 +179,18 @@ def refine(
 def descend(
     work: WorkArrays,
     state: State,
-    target: FloatArray,
-    removed: int,
-    quantile: float,
+    start: Start,
     steps: int,
     single_moves: int,
     thread: int,
     n_threads: int,
 ) -> None:
-    """Run K-means and single moves from the centres ``target``; see :func:`refine`."""
+    """Run K-means and single moves; see :func:`refine`."""
     # Typed, because Numba would compile the callees again for literal integers.
     stage, squared = np.int64(BEGIN), np.int64(2)
-    scratch, todo, iterations = work.scratch, work.record[0], 0
+    scratch, todo, removed, iterations = work.scratch, work.record[0], start[1], 0
     while iterations < MAX_ITERATIONS:
-        move_centers(work, stage, target, removed, quantile, thread, n_threads)
+        move_centers(work, stage, start, thread, n_threads)
         meet(scratch.barrier, n_threads)
         if single_moves != 0 and nothing_moved(scratch.largest_move):
             call_at(single_moves, work, state, thread, n_threads)
@@ -230,7 +230,7 @@ def step(
     centers, barrier = work.centers, work.scratch.barrier
     if fresh:
         forget(state, centers.weights.shape[0], thread, n_threads)
-    move_centers(work, np.int64(BEGIN), centers.target, gone, 0.0, thread, n_threads)
+    move_centers(work, np.int64(BEGIN), (centers.target, gone, 0.0), thread, n_threads)
     meet(barrier, n_threads)
     reassign(work, state, gone, thread, n_threads)
     meet(barrier, n_threads)
@@ -255,20 +255,13 @@ def sum_distances(
 
 
 @jit(inline=False)
-def move_centers(
-    work: WorkArrays,
-    stage: Index,
-    target: FloatArray,
-    removed: int,
-    quantile: float,
-    thread: int,
-    n_threads: int,
-) -> None:
+def move_centers(work: WorkArrays, stage: Index, start: Start, thread: int, n_threads: int) -> None:
     """Move a thread's share of the centres, and set how far they moved.
 
     BEGIN moves them to the target, and a removed centre NOWHERE. PLACE moves the removed centre to
     a drawn sample. LLOYD moves centres to the means of their clusters.
     """
+    target, removed, quantile = start
     samples, centers, scratch = work.samples, work.centers, work.scratch
     exact, before, drift = centers.exact, centers.before, centers.drift
     first, last = share(drift.shape[0], thread, n_threads)
@@ -376,7 +369,7 @@ def lead(work: WorkArrays, state: State, thread: int, n_threads: int) -> None:
         is_over = momentum.verdict[0] != GO_ON or iterations == MAX_ITERATIONS - 1
         if is_over or scratch.barrier[ABANDONED] != 0:
             break
-        move_centers(work, stage, centers.target, -1, 0.0, thread, n_threads)
+        move_centers(work, stage, (centers.target, -1, 0.0), thread, n_threads)
         meet(scratch.barrier, n_threads)
         call_at(work.record[0].assign, work, state, np.int64(-1), thread, n_threads)
         meet(scratch.barrier, n_threads)

@@ -43,9 +43,6 @@ def nth_item(nth: int, thread: int, n_threads: int) -> int:
     The work is where centres move: in one region of the space, and so in neighbouring tiles. If
     each thread took one contiguous part, the work would not be balanced.
     """
-    # Each kernel repeats the loop over its tiles: ``for nth in range(n_tiles)``, ``nth_item``, and
-    # ``break`` beyond the end. A shared function cannot take the body, since each body needs other
-    # arguments. A generator compiles, but whether it is as fast within kernels is not measured.
     return (nth // TURN * n_threads + thread) * TURN + nth % TURN
 
 

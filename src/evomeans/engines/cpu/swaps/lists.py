@@ -24,7 +24,7 @@ from evomeans.compiled.jit import REORDER, jit
 from evomeans.engines.cpu.layout import Rows, Samples, SparseRows, by_row_type, weight_of
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.kernels.vectors import squared_difference
-from evomeans.typing import FloatArray, Index
+from evomeans.typing import FloatArray, Index, Integers
 
 # Entries of ``UndoLog.numbers``.
 HEAD, WAITING, CHANGED, MOVED, GROUP, FRESH, SUCCESSES = range(7)
@@ -137,11 +137,7 @@ class UndoLog(NamedTuple):
 
     @classmethod
     def allocate(
-        cls,
-        n_samples: int,
-        n_clusters: int,
-        n_features: int,
-        barrier: NDArray[np.int64] | None = None,
+        cls, n_samples: int, n_clusters: int, n_features: int, barrier: Integers | None = None
     ) -> UndoLog:
         """Allocate the arrays. A swap that moves samples more than about 2n times is given up."""
         most = 2 * n_samples + 64
