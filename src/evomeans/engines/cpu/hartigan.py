@@ -110,12 +110,9 @@ def set_shares(samples: Samples, totals: FloatArray, shares: SingleArray) -> Non
 def find_rivals(work: WorkArrays, state: State, tile: int, thread: int) -> np.bool_:
     """Set the gaps below which samples of a tile might move; return whether there are such gaps.
 
-    A move from a to b needs ‖x − c_b‖ < ρ‖x − c_a‖, with ρ² = W_a/(W_a − w) · (W_b + w)/W_b. So the
-    gap has to be below (ρ − 1)‖x − c_a‖, where ρ − 1 ≤ (ρ² − 1)/2, and ‖x − c_a‖ is at most the
-    spread.
-
-    A move that was impossible in the last pass is possible now only if one of its two clusters has
-    changed.
+    A move from a to b needs a gap below (ρ − 1)‖x − c_a‖, with ρ² = W_a/(W_a − w) · (W_b + w)/W_b.
+    ρ − 1 is at most (ρ² − 1)/2, and ‖x − c_a‖ at most the spread. A move that was impossible in the
+    last pass is possible now only if one of its two clusters has changed.
     """
     gaps, present, changed = state.gaps, state.present, work.centers.changed
     shares, gap_limits = work.scratch.shares[thread], work.scratch.gap_limits
@@ -168,19 +165,16 @@ def heaviest(samples: Samples, tile: int) -> np.float32:
 
 @jit
 def leaving_factor(total: float, weight: float) -> float:
-    """Return W / (W − w): leaving lowers the sum of squares by this times w‖x − c‖².
-
-    Zero if the cluster would be empty: no sample may empty a cluster.
-    """
+    """Return W / (W − w), by which leaving saves w‖x − c‖²; zero if nothing would be left."""
     rest = total - weight
     return total / rest if rest > 0.0 else 0.0
 
 
 @jit
 def arriving_divisor(total: float, weight: float) -> float:
-    """Return (W + w) / W: an arrival raises the sum of squares by w‖x − c‖² divided by this.
+    """Return (W + w) / W, of which an arrival costs w‖x − c‖²; zero for an empty cluster.
 
-    Zero for an empty cluster: no sample may move there, for the engine refills empty clusters.
+    No sample may move there, for the engine refills empty clusters.
     """
     return (total + weight) / total if total > 0.0 else 0.0
 
@@ -246,9 +240,8 @@ def confirm(work: WorkArrays, state: State, tile: int, j: Index, likely: np.uint
 def visit(work: WorkArrays, state: State) -> None:
     """Move the marked samples, one after the other, and the centres with them.
 
-    In the end ``centers.exact`` are the means of the clusters, ``before`` where they were at first,
-    and ``drift`` the moves between these. The state has the new labels, and bounds that are true
-    for ``before``. ``largest_move`` says whether anything has moved, and the marks are zero.
+    What is valid then is in docs/background/cpu-engine.md. ``largest_move`` says whether anything
+    has moved, and the marks are zero.
     """
     samples, centers, scratch = work.samples, work.centers, work.scratch
     exact, before, marks = centers.exact, centers.before, scratch.marks

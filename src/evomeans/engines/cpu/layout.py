@@ -236,37 +236,29 @@ class Centers(NamedTuple):
 class Scratch(NamedTuple):
     """Working memory of the threads, and the results of a refinement.
 
-    For the tile in hand, written and read by one thread. ``a`` counts the chosen centres:
+    For the tile in hand, written and read by one thread:
 
-    * ``chosen`` (threads, k): the chosen centres. From ``choose_centers``, ``choose_targets``,
-      ``lower_tiles``; read wherever scores are.
-    * ``offsets`` (threads, k, d): −2 (c − middle) of each. From ``locate_center``, for ``score``.
-    * ``away`` (threads, k): ‖c − middle‖² of each. From ``locate_center``, for ``score`` and the
-      error of a score.
+    * ``chosen`` (threads, k): the centres that it is compared with.
+    * ``offsets`` (threads, k, d) and ``away`` (threads, k): −2 (c − middle) and ‖c − middle‖² of
+      each. From ``locate_center``, for ``score`` and its error.
     * ``products`` (threads, k): scalar products of a sparse sample with centres, within ``score``.
-    * ``scores`` (threads, k, WIDTH): from ``score``; for ``find_lowest``, ``renew_gaps``,
-      ``mark_tile`` and ``lower_tiles``.
+    * ``scores`` (threads, k, WIDTH): from ``score``.
     * ``lanes`` (threads, 5, WIDTH): BEST, SECOND and CLOSEST from ``find_lowest``; FACTOR and
-      WEIGHT from ``weigh_lanes``, for ``mark_tile``.
-    * ``shares`` (threads, 2, k): upper bounds of 1/W. From ``set_shares``, for ``find_rivals`` and
-      ``mark_tile``.
+      WEIGHT from ``weigh_lanes``.
+    * ``shares`` (threads, 2, k): upper bounds of 1/W. From ``set_shares``.
     * ``gap_limits`` (threads, k): samples of the tile may move to centres with gaps below these.
       From ``find_rivals``, for ``choose_targets``.
 
     For all threads, which meet between writing and reading:
 
-    * ``nearby`` (n,): weighted distances to the own centre, by place. From ``set_distances``, or
-      from ``seeding.py``; for ``sum_nearby`` and the draws.
-    * ``partial`` (chunks,): sums of ``nearby`` over chunks of the user's rows. From
-      ``sum_nearby``, for ``sum_chunks`` and the draws.
+    * ``nearby`` (n,): weighted distances to the own centre, by place, and ``partial`` (chunks,):
+      their sums over chunks of the user's rows. From ``seeding.py``.
     * ``totals`` (threads, 2, d + 1): sums of one cluster, within ``update_center``.
     * ``largest_move`` (threads, 16): how far any centre of a thread's share moved, in column 0.
-      From ``move_centers`` and ``visit``, for ``nothing_moved``.
     * ``marks`` (n,): 1 for samples that may gain by a single move, by user row. From ``confirm``,
       for ``visit``, which leaves zeros.
-    * ``counts`` (threads, 8): distances computed, in column PAIRS. From ``reassign``.
-    * ``outcome`` (1,): an OUTCOME, from ``refine`` and ``make_offspring``. The inertia is from
-      ``sum_distances``.
+    * ``counts`` (threads, 8): distances computed, in column PAIRS.
+    * ``outcome`` (1,): an OUTCOME.
     * ``barrier``: where threads meet, see :mod:`~evomeans.engines.cpu.threads`.
     """
 
@@ -373,10 +365,7 @@ def by_row_type(
     fastmath: frozenset[str] = frozenset(),
     inline: bool = True,
 ) -> Callable[..., Any]:
-    """Combine two functions into a kernel: which is compiled depends on the type of ``rows``.
-
-    These are an argument, or the first field of the ``samples``.
-    """
+    """Combine two functions into a kernel, by the type of ``rows`` or of those of ``samples``."""
     names = list(inspect.signature(dense).parameters)
 
     def choose(*types: Any) -> Callable[..., Any]:
@@ -405,8 +394,7 @@ def weight_of(samples: Samples, i: Index) -> float:
 def _squared_distance_dense(rows: Rows, i: int, centers: FloatArray, j: int) -> float:
     """‖rows[i] − centers[j]‖² in double precision, to a relative error of about 1e-13.
 
-    The last bits may depend on the kernel it is compiled into. Where a result depends on a
-    comparison, kernels leave a margin and pass close calls to one single place.
+    The last bits may depend on the kernel it is compiled into, so close calls have one place.
     """
     return squared_difference(rows, i, centers, j)
 

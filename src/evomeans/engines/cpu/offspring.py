@@ -1,14 +1,12 @@
 """A whole offspring in one kernel: cross two solutions, and refine the child.
 
-The crossovers are those of :mod:`evomeans.search.crossover`, by the same kernels; their addresses
-and working memory are in :class:`OffspringArrays`. Whatever is out of the ordinary is left to the
-search, which can do the same step by step.
+The crossovers are those of :mod:`evomeans.search.crossover`, by the same kernels. Whatever is out
+of the ordinary is left to the search, which can do the same step by step.
 
 Partition crossover is here as well. Connect a cluster of one solution with a cluster of the other
-if they have a sample in common. Each connected component is a *part*: a set of samples that one
-solution divides into some clusters and the other into others, with no other cluster involved. The
-sum of squares is the sum over the parts. So the better version of every part can be taken, as long
-as that makes k clusters in all.
+if they have a sample in common. Each connected component is a *part*, and the sum of squares is the
+sum over the parts. So the better version of every part can be taken, as long as that makes k
+clusters in all.
 """
 
 from __future__ import annotations

@@ -223,9 +223,8 @@ def step(
 ) -> None:
     """Move the centres to ``centers.target`` and assign the samples to them, once.
 
-    The state is true for ``centers.exact`` and consistent with ``centers.sums``, unless nothing is
-    known of the samples (``fresh``). The sums are zero then. ``gone`` is a centre that is moved
-    NOWHERE instead; −1 for none.
+    If nothing is known of the samples (``fresh``), the sums are zero. ``gone`` is a centre that is
+    moved NOWHERE instead; −1 for none.
     """
     centers, barrier = work.centers, work.scratch.barrier
     if fresh:

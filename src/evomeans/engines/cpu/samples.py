@@ -1,7 +1,6 @@
 """From the data of the user to the arrays that the kernels read, at once or when they are needed.
 
-To put many rows into order takes as long as dozens of looks at all of them. K-means gains more by
-it, but drawing a sample does not, nor do the labels of an answer when time is up.
+To put many rows into order takes as long as dozens of looks at all of them.
 """
 
 from __future__ import annotations
@@ -258,17 +257,12 @@ def can_move_singles(X: Any) -> bool:
 class DeferredSamples:
     """Samples that are prepared when they are first needed. Workers share one of these.
 
-    * ``prepare``: returns the samples, neighbours put together if its argument ``in_order`` says
-      so. It calls its argument ``check`` from time to time, which raises Abandoned to end the
-      preparation.
-    * ``in_order``: whether to put neighbours together.
-    * ``insists``: whether to try so again after a preparation that was ended. Else the samples are
-      then taken in as they are.
+    * ``prepare``: returns the samples, with neighbours put together if its argument ``in_order``
+      says so. Its argument ``check`` raises Abandoned to end the preparation.
+    * ``insists``: whether to put them together after a preparation that was ended, too.
     """
 
-    def __init__(
-        self, prepare: Callable[..., Samples], *, in_order: bool, insists: bool = False
-    ) -> None:
+    def __init__(self, prepare: Callable[..., Samples], *, in_order: bool, insists: bool) -> None:
         self._prepare = prepare
         self._in_order = in_order
         self._insists = insists

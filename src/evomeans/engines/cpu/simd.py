@@ -1,8 +1,7 @@
 """64 float32 numbers as one value: the vector type of kernels that work on whole tiles.
 
-Compilers vectorise a loop over 64 samples only sometimes, and do not keep its results in registers
-for the next loop. With values of this type, ``a + b`` always adds 64 numbers, and a result stays in
-registers until it is stored. LLVM splits the values into registers of the size of the machine.
+Compilers vectorise a loop over 64 samples only sometimes. With values of this type, ``a + b``
+always adds 64 numbers, and a result stays in registers until it is stored.
 
 For kernels only, and for finite numbers only. There are ``load`` and ``store`` for rows of
 (m, WIDTH) arrays, ``+``, ``-`` and ``*`` (also with a single number on the right), and:

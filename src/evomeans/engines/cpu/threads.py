@@ -40,8 +40,7 @@ MICROSECONDS_OF_SLEEP = 0 if os.name == "nt" else 50
 def nth_item(nth: int, thread: int, n_threads: int) -> int:
     """Return the nth tile of a thread's share; threads take TURN neighbouring tiles each in turn.
 
-    The work is where centres move: in one region of the space, and so in neighbouring tiles. If
-    each thread took one contiguous part, the work would not be balanced.
+    The work is where centres move, in neighbouring tiles, and should be balanced.
     """
     return (nth // TURN * n_threads + thread) * TURN + nth % TURN
 
@@ -116,7 +115,7 @@ class ThreadTeam:
         self.n_threads = n_threads
         self.barrier = np.zeros(16, np.int64)
         self._is_abandoned = False
-        self._pool = ThreadPoolExecutor(n_threads - 1, "evomeans") if n_threads > 1 else None
+        self._pool = ThreadPoolExecutor(max(1, n_threads - 1), "evomeans")
 
     def run(self, kernel: Callable[..., None], *arguments: Any) -> None:
         """Run the kernel once in every thread and return when all are done.
@@ -125,19 +124,10 @@ class ThreadTeam:
         """
         self.barrier[:] = 0
         self.check()
-        if self._pool is None:
-            kernel(*arguments, 0, 1)
-        else:
-            self._run_together(self._pool, kernel, arguments)
-        self.check()
-
-    def _run_together(
-        self, pool: ThreadPoolExecutor, kernel: Callable[..., None], arguments: tuple[Any, ...]
-    ) -> None:
         others: list[Future[None]] = []
         try:
             others.extend(
-                pool.submit(self._enter, kernel, arguments, thread)
+                self._pool.submit(self._enter, kernel, arguments, thread)
                 for thread in range(1, self.n_threads)
             )
             self._enter(kernel, arguments, 0)
@@ -149,6 +139,7 @@ class ThreadTeam:
             wait(others)
         for other in others:
             other.result()
+        self.check()
 
     def abandon(self, is_abandoned: bool) -> None:
         """End the kernel that another thread runs soon, and whatever follows at once."""

@@ -99,18 +99,15 @@ class UndoLog(NamedTuple):
     * ``centers`` (k, d), ``weights``, ``sizes`` and ``errors`` (k,): as they were, in the order of
       ``changed``.
     * ``samples`` and ``origins`` (≥ n,): every move of a sample, and the cluster that it left.
-    * ``neighbours`` (k,): a list of clusters, sorted by ``neighbour_keys`` (k,). From
-      ``find_neighbours`` or ``list_targets``, for the moves of samples.
-    * ``apart`` (k,): squared distances of all centres from one. From ``set_apart``.
-    * ``group`` (n,): some samples of a cluster, and ``halves`` (3, d): working memory. From
-      ``halve_cluster``.
+    * ``neighbours`` (k,): a list of clusters, sorted by ``neighbour_keys`` (k,).
+    * ``apart`` (k,): squared distances of all centres from one.
+    * ``group`` (n,): some samples of a cluster, and ``halves`` (3, d): working memory.
     * ``fresh`` (k,): clusters that differ from those of the parents, or that swaps have changed,
       and ``is_fresh`` (k,): 1 for these.
     * ``numbers`` (7,): HEAD and length (WAITING) of the queue, lengths of ``changed`` (CHANGED), of
       ``samples`` (MOVED), of ``group`` (GROUP) and of ``fresh`` (FRESH); in the end, the swaps kept
       (SUCCESSES).
-    * ``random`` (1,): state of the generator, see
-      :func:`~evomeans.engines.cpu.swaps.search.uniform`.
+    * ``random`` (1,): state of the generator.
     * ``barrier``: that of the threads, which says whether the refinement is abandoned.
     """
 
