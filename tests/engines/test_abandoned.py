@@ -178,7 +178,9 @@ def test_samples_that_are_not_in_order_are_seeded_and_labelled(monkeypatch, kind
     assert_array_equal(stopped.centers, centers)
     assert not engine.is_prepared
     engine.abandon(False)
+    # Labels come from the data as they are: nothing else is made of them when time is up.
     labels, inertia = engine.assign(centers)
+    assert not engine.is_prepared
     monkeypatch.setattr(cpu_engine, "VALUES_WORTH_DEFERRING", 2**20)
     expected, same = CpuEngine(rows).assign(centers)
     assert_array_equal(labels, expected)
@@ -300,15 +302,3 @@ def test_a_step_that_is_watched_ends_when_it_is_over(monkeypatch) -> None:
     assert watched(ScriptedEngine([]), lambda: 5, lambda: False) == 5
     with pytest.raises(ZeroDivisionError):
         watched(engine, lambda: 1 // 0, lambda: False)
-
-
-def test_labels_do_not_prepare_samples_for_which_there_was_no_time(monkeypatch) -> None:
-    """Labels come from the data as they are: nothing else is made of them when time is up."""
-    monkeypatch.setattr(cpu_engine, "VALUES_WORTH_DEFERRING", 1)
-    engine = CpuEngine(X)
-    engine.abandon(True)
-    with pytest.raises(Abandoned):
-        engine.samples  # noqa: B018
-    engine.abandon(False)
-    engine.assign(X[:5])
-    assert not engine.is_prepared

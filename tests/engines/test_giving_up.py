@@ -60,19 +60,6 @@ def test_a_hopeless_one_is_given_up_after_as_many_steps_on_every_engine(engine_n
     assert given_up.n_iter == reference.refine([hopeless])[0].n_iter < ended.n_iter
 
 
-@pytest.mark.usefixtures("eager_threads", "_compiled_kernels")
-def test_threads_do_not_matter() -> None:
-    X, _ = overlapping(20_000, 4)
-    answers = []
-    for n_jobs in (1, 3):
-        engine = create_engine("cpu", X, None, n_jobs=n_jobs)
-        start = started(engine, X)
-        least = 1.05 * explained(engine.refine([start])[0])
-        answers += engine.refine([replace(start, least_explained=least)])
-    assert answers[0].is_given_up
-    assert answers[0].n_iter == answers[1].n_iter
-
-
 @pytest.mark.usefixtures("_compiled_kernels")
 def test_swaps_and_plain_k_means_go_on() -> None:
     X, _ = overlapping(500, 1)

@@ -11,7 +11,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evomeans.engines import Order, create_engine
+from evomeans.engines import create_engine
 from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.protocol import LocalSearch
 from limits import time_limit
@@ -146,25 +146,3 @@ def test_the_state_that_is_kept_is_true(dtype, weighted, sparse) -> None:
         assert_array_equal(child.handle.solution.centers, child.centers)
         assert_true_state(engine, X, child.handle.solution.state, child.centers)
         mother = child
-
-
-@paired
-@pytest.mark.usefixtures("eager_threads")
-def test_threads_change_no_bit(dtype, weighted) -> None:
-    rng = np.random.default_rng(4)
-    X = make_samples("blobs", 3000, 4, dtype, rng)
-    weights = make_weights(3000, rng) if weighted else None
-    engines = [CpuEngine(X, weights, n_jobs=n_jobs) for n_jobs in (1, 3)]
-    starts = Problem(X, weights, 9, "samples", 4).starts(engines[0], 2)
-    alone, together = (
-        e.refine([replace(s, local_search=steps_of(2)) for s in starts]) for e in engines
-    )
-    for one, many in zip(alone, together, strict=True):
-        assert_same_bits(one, many)
-    child = Order(alone[0].centers, 0.0, 0.3, removed=2, local_search=steps_of(1))
-    handles = alone[0].handle, together[0].handle
-    (one,), (many,) = (
-        engine.refine([replace(child, parent=handle)])
-        for engine, handle in zip(engines, handles, strict=True)
-    )
-    assert_same_bits(one, many)

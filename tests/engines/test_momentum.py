@@ -76,18 +76,6 @@ def test_a_batch_gives_the_same_bits_as_one_by_one(engine_name) -> None:
         assert_same_bits(engine.refine([start])[0], result)
 
 
-@pytest.mark.usefixtures("eager_threads", "_compiled_kernels")
-def test_any_number_of_threads_gives_the_same_bits() -> None:
-    X, weights = overlapping(20_000, 4, weighted=True)
-    problem, answers = Problem(X, weights, 6, "samples", 4), []
-    for n_jobs in (1, 3):
-        engine = create_engine("cpu", X, weights, n_jobs=n_jobs)
-        (start,) = problem.starts(engine)
-        answers += engine.refine([replace(start, local_search=MOMENTUM)])
-    assert_same_bits(*answers)
-    assert answers[0].n_iter == answers[1].n_iter
-
-
 @pytest.mark.usefixtures("_compiled_kernels")
 def test_far_fewer_iterations_where_clusters_overlap() -> None:
     """And solutions that are as deep, on average."""

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from evomeans.engines import Order, create_engine
 from evomeans.engines.protocol import LocalSearch
 from limits import time_limit
-from oracles import assert_fixed_point, assert_same_bits, assert_true_state, largest_gain
+from oracles import assert_fixed_point, assert_true_state, largest_gain
 from problems import Problem, offspring, paired, problems, without_shrinking
 
 MOVES = LocalSearch(single_moves=True)
@@ -73,27 +73,6 @@ def test_the_cpu_engine_makes_the_moves_of_the_reference_engine(dtype, weighted,
         starts = moving(problem.starts(engines[0], 2))
         for result, expected in zip(*(one.refine(starts) for one in engines), strict=True):
             assert result.inertia == pytest.approx(expected.inertia, rel=1e-9)
-
-
-@paired
-@settings(without_shrinking, max_examples=30)
-@given(st.data())
-def test_neither_a_parent_nor_threads_change_a_bit(eager_threads, dtype, weighted, data) -> None:
-    """Children with the memory of their parent and without, on one thread and on three."""
-    problem = data.draw(problems(dtype, weighted))
-    rng = np.random.default_rng(problem.seed)
-    with time_limit(20):
-        engine = create_engine("cpu", problem.X, problem.weights)
-        team = create_engine("cpu", problem.X, problem.weights, n_jobs=3)
-        mother, father = engine.refine(moving(problem.starts(engine, 2)))
-        for _ in range(3):
-            (start,) = moving([offspring(mother, father, rng)])
-            (child,) = engine.refine([start])
-            (orphan,) = engine.refine([replace(start, parent=None)])
-            (shared,) = team.refine([replace(start, parent=None)])
-            assert_same_bits(child, orphan)
-            assert_same_bits(child, shared)
-            father, mother = mother, child
 
 
 @pytest.mark.parametrize("weighted", [False, True])

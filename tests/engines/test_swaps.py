@@ -135,46 +135,7 @@ def test_many_swaps_find_most_optima_of_small_problems(weighted) -> None:
     assert found_without <= found - 5
 
 
-# ---- the same bits ---------------------------------------------------------------------------
-
-
-@paired
-@settings(without_shrinking, max_examples=20)
-@given(st.data())
-def test_neither_a_parent_nor_threads_nor_repetition_change_a_bit(
-    eager_threads, dtype, weighted, data
-) -> None:
-    problem = data.draw(problems(dtype, weighted))
-    rng = np.random.default_rng(problem.seed)
-    with time_limit(20):
-        engine = create_engine("cpu", problem.X, problem.weights)
-        team = create_engine("cpu", problem.X, problem.weights, n_jobs=2)
-        mother, father = engine.refine(swapping(problem.starts(engine, 2)))
-        for _ in range(2):
-            (start,) = swapping([offspring(mother, father, rng)])
-            orphan = replace(start, parent=None)
-            (child,) = engine.refine([start])
-            for other, asked in ((engine, start), (engine, orphan), (team, orphan)):
-                assert_same_bits(child, other.refine([asked])[0])
-            father, mother = mother, child
-
-
-@paired
-def test_threads_change_no_bit_where_swaps_succeed(eager_threads, dtype, weighted) -> None:
-    """Many samples and clusters, and a child with its parent's handle on both engines."""
-    rng = np.random.default_rng(8)
-    X = make_samples("normal", 1500, 3, dtype, rng)
-    weights = make_weights(1500, rng) if weighted else None
-    problem = Problem(X, weights, 40, "samples", 8)
-    engines = [create_engine("cpu", X, weights, n_jobs=n_jobs) for n_jobs in (1, 2)]
-    parents = [engine.refine(problem.starts(engine))[0] for engine in engines]
-    for quantile in (0.1, 0.6):
-        results = [
-            refine_both(engine, Order(parent.centers, 0.5, quantile, 3, parent=parent.handle), 80)
-            for engine, parent in zip(engines, parents, strict=True)
-        ]
-        assert_same_bits(results[0][1], results[1][1])
-        assert results[0][1].inertia < results[0][0].inertia
+# ---- what they draw --------------------------------------------------------------------------
 
 
 def test_other_quantiles_draw_other_swaps() -> None:
@@ -272,20 +233,6 @@ def test_samples_without_weight_change_nothing() -> None:
         assert result.inertia == pytest.approx(plain, rel=1e-12)
         assert result.cluster_weights.sum() == weights.sum()
     assert helped >= 2
-
-
-def test_a_weight_is_as_good_as_copies() -> None:
-    """Two clouds of which one is heavy: the third centre goes where the weight is."""
-    rng = np.random.default_rng(3)
-    near, far = rng.normal(size=(30, 1)), 1000.0 + rng.normal(size=(30, 1))
-    X = np.vstack([near, far])
-    for heavy, weights in (("near", [9.0, 1.0]), ("far", [1.0, 9.0])):
-        engine = create_engine("cpu", X, np.repeat(weights, 30))
-        crowded = far if heavy == "near" else near
-        begin = np.vstack([crowded[:2], [[500.0]]])
-        _, result = refine_both(engine, Order(engine.frame.encode(begin)), 30)
-        centers = engine.frame.decode(result.centers)[:, 0]
-        assert np.count_nonzero(centers < 500.0) == (2 if heavy == "near" else 1)
 
 
 # ---- the slow and obvious twin ---------------------------------------------------------------
