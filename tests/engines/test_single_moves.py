@@ -94,25 +94,19 @@ def test_sparse_samples_move_as_dense_ones_do(weighted) -> None:
 
 
 @MOVING
-def test_a_fixed_point_of_kmeans_that_is_none_of_hartigans(moving_engine) -> None:
-    """0, 4 | 7 is one of K-means; 4 leaves its cluster of two for the farther one: 0 | 4, 7."""
-    engine = create_engine(moving_engine, np.array([[0.0], [4.0], [7.0]]), None)
+@pytest.mark.parametrize(("weight", "expected", "sizes"), [(1.0, 4.5, [1, 2]), (9.0, 8.0, [2, 9])])
+def test_a_fixed_point_of_kmeans_that_is_none_of_hartigans(
+    moving_engine, weight, expected, sizes
+) -> None:
+    """0, 4 | 7 is one of K-means; 4 leaves 0 for 7, unless the sample there is heavy."""
+    X, weights = np.array([[0.0], [4.0], [7.0]]), np.array([1.0, 1.0, weight])
+    engine = create_engine(moving_engine, X, weights)
     centers = engine.frame.encode(np.array([[2.0], [7.0]]))
     (plain,) = engine.refine([Order(centers)])
     (moved,) = engine.refine([Order(centers, local_search=MOVES)])
     assert plain.inertia == pytest.approx(8.0)
-    assert moved.inertia == pytest.approx(4.5)
-    assert_array_equal(np.sort(moved.cluster_weights), [1.0, 2.0])
-
-
-@MOVING
-def test_weights_decide_about_moves(moving_engine) -> None:
-    """4 leaves 0 for 7 if the sample there weighs little, and stays if it is heavy."""
-    X, centers = np.array([[0.0], [4.0], [7.0]]), np.array([[2.0], [7.0]])
-    for weight, expected in ((1.0, 4.5), (9.0, 8.0)):
-        engine = create_engine(moving_engine, X, np.array([1.0, 1.0, weight]))
-        (result,) = engine.refine([Order(engine.frame.encode(centers), local_search=MOVES)])
-        assert result.inertia == pytest.approx(expected)
+    assert moved.inertia == pytest.approx(expected)
+    assert_array_equal(np.sort(moved.cluster_weights), sizes)
 
 
 @pytest.mark.parametrize("exponent", [-1000, -300, -130, 130, 300, 900])
@@ -143,13 +137,9 @@ def test_rounding_moves_nobody_back_and_forth(moving_engine) -> None:
 
 @MOVING
 def test_moves_only_ever_lower_the_inertia(moving_engine) -> None:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(120, 3))
+    X, lower = np.random.default_rng(0).normal(size=(120, 3)), 0
     engine = create_engine(moving_engine, X, None)
-    lower = 0
-    for seed in range(5):
-        chosen = X[np.random.default_rng(seed).choice(120, 12, replace=False)]
-        start = Order(engine.frame.encode(chosen))
+    for start in Problem(X, None, 12, "samples", 0).starts(engine, 5):
         (plain,), (moved,) = engine.refine([start]), engine.refine(moving([start]))
         assert moved.inertia <= plain.inertia
         lower += moved.inertia < 0.999 * plain.inertia

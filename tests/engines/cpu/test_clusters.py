@@ -158,12 +158,6 @@ def cases(draw, dtype: type, weighted: bool, sparse: bool = False) -> Case:
     return filled(X, weights, k, rng)
 
 
-def wanted_moves(draw_from, case: Case) -> list[tuple[int, int]]:
-    n, k = len(case.rows), len(case.clusters.sizes)
-    pairs = st.tuples(st.integers(0, n - 1), st.integers(0, k - 1))
-    return draw_from(st.lists(pairs, min_size=1, max_size=40))
-
-
 def move(case: Case, i: int, target: int) -> float:
     """Move a sample, if it may leave its cluster, and return what the kernels say that changes."""
     samples, clusters, undo = case.samples, case.clusters, case.undo
@@ -173,6 +167,14 @@ def move(case: Case, i: int, target: int) -> float:
     change = leave(samples, clusters, undo, i, square_of(samples.rows, i, clusters, own))
     square = square_of(samples.rows, i, clusters, target)
     return change + join(samples, clusters, undo, i, target, square)
+
+
+def move_some(data, case: Case) -> float:
+    """Move samples of all kinds, and return what the kernels say that changes."""
+    n, k = len(case.rows), len(case.clusters.sizes)
+    pairs = st.tuples(st.integers(0, n - 1), st.integers(0, k - 1))
+    moves = data.draw(st.lists(pairs, min_size=1, max_size=40))
+    return sum(move(case, i, target) for i, target in moves)
 
 
 def members(clusters: Clusters, j: int) -> list[int]:
@@ -258,9 +260,8 @@ def test_filled_clusters_are_what_the_labels_say(dtype, weighted, data) -> None:
 @given(st.data())
 def test_moves_leave_what_the_labels_say_and_their_changes_add_up(dtype, weighted, data) -> None:
     case = data.draw(cases(dtype, weighted, sparse=True))
-    before, change = case.costs.sum(), 0.0
-    for i, target in wanted_moves(data.draw, case):
-        change += move(case, i, target)
+    before = case.costs.sum()
+    change = move_some(data, case)
     assert_consistent(case)
     assert change == pytest.approx(case.costs.sum() - before, abs=1e-9 * before)
     for j in range(len(case.clusters.sizes)):
@@ -279,20 +280,18 @@ def test_what_is_taken_back_has_never_been(dtype, weighted, data) -> None:
     """
     case = data.draw(cases(dtype, weighted, sparse=True))
     if data.draw(st.booleans()):
-        for i, target in wanted_moves(data.draw, case):
-            move(case, i, target)
+        move_some(data, case)
         keep_changes(case.samples, case.clusters, case.undo)
         for j in range(len(case.clusters.sizes)):
             refresh_squares(case.samples, case.clusters, j)
     before = everything(case.clusters)
-    for i, target in wanted_moves(data.draw, case):
-        move(case, i, target)
-        if data.draw(st.booleans()):
-            refresh_squares(case.samples, case.clusters, case.clusters.labels[i])
+    move_some(data, case)
+    if data.draw(st.booleans()):
+        refresh_squares(case.samples, case.clusters, 0)
+        move_some(data, case)
     if data.draw(st.booleans()):
         moved, labels = int(case.undo.numbers[MOVED]), case.clusters.labels.copy()
-        for i, target in wanted_moves(data.draw, case):
-            move(case, i, target)
+        move_some(data, case)
         retrace(case.samples, case.clusters, case.undo, moved)
         assert_array_equal(case.clusters.labels, labels)
         assert_consistent(case)
@@ -341,8 +340,7 @@ def test_followers_leave_room_in_the_log() -> None:
 def test_move_factors_tell_how_much_farther_a_sample_may_go(dtype, data) -> None:
     """Of equal weights: exactly those gain by a move that are near enough to the other centre."""
     case = data.draw(cases(dtype, weighted=False))
-    for i, target in wanted_moves(data.draw, case):
-        move(case, i, target)
+    move_some(data, case)
     clusters = case.clusters
     squares = squared_distances(case.rows, case.means)
     sizes, own = clusters.sizes, clusters.labels
@@ -378,8 +376,7 @@ def test_fresh_clusters_are_those_that_moved_since_the_start() -> None:
 def test_what_is_kept_stays_and_closes_the_log(dtype, weighted, data) -> None:
     """Removal costs are computed anew for clusters that have changed, and are nowhere too high."""
     case = data.draw(cases(dtype, weighted))
-    for i, target in wanted_moves(data.draw, case):
-        move(case, i, target)
+    move_some(data, case)
     labels, undo = case.clusters.labels.copy(), case.undo
     changed = undo.changed[: undo.numbers[CHANGED]].copy()
     keep_changes(case.samples, case.clusters, undo)

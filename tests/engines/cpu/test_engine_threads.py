@@ -16,7 +16,6 @@ from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.free_memory import bytes_of_samples
 from evomeans.engines.protocol import LocalSearch
 from evomeans.engines.workers import watched
-from evomeans.estimators.solution import canonical_solution
 
 pytestmark = pytest.mark.usefixtures("eager_threads")
 
@@ -41,14 +40,6 @@ def test_refining_after_assigning_starts_from_nothing(n_jobs) -> None:
         together.assign(expected.centers - 0.01)
         (inherited,) = together.refine([Order(child.centers, 1.0, 0.3, 1, 1, result.handle)])
         assert inherited.centers.tobytes() == alone.refine([child])[0].centers.tobytes()
-
-
-def test_the_canonical_solution_does_not_depend_on_threads() -> None:
-    alone, together = engines(2)
-    centers = alone.samples_at(np.linspace(0.05, 0.95, 9))
-    one, two = (canonical_solution(engine, centers, np.float64) for engine in (alone, together))
-    assert one.centers.tobytes() == two.centers.tobytes()
-    assert one.inertia == two.inertia
 
 
 def test_threads_are_used_but_never_more_than_there_are_tiles() -> None:
