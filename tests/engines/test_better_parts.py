@@ -182,6 +182,7 @@ def test_parts_with_any_number_of_clusters_are_chosen_best(
 @paired
 @pytest.mark.parametrize("count", [6, 20])
 def test_the_engines_agree_about_many_parts(dtype, weighted, count) -> None:
+    """Both find a gain, of the same size, or none."""
     agreed = 0
     for seed in range(10):
         rng = np.random.default_rng(100 + seed)
@@ -189,21 +190,15 @@ def test_the_engines_agree_about_many_parts(dtype, weighted, count) -> None:
         weights = rng.integers(0, 4, len(X)).astype(float) if weighted else None
         cpu, reference = (create_engine(name, X, weights) for name in ("cpu", "reference"))
         one, two = (result.centers for result in refine_from(cpu, *solutions))
-        agreed += assert_equally_good(cpu, reference, X, weights, one, two)
-    assert agreed >= 7
-
-
-def assert_equally_good(cpu, reference, X, weights, one, two) -> bool:
-    """Both engines find a gain, of the same size; return whether they do."""
-    parts = Parts(reference, X, weights, one, two)
-    found, expected = (engine.better_parts(one, two) for engine in (cpu, reference))
-    if np.array_equal(cpu.assign(one)[0], reference.assign(one)[0]) and np.array_equal(
-        cpu.assign(two)[0], reference.assign(two)[0]
-    ):
+        parts = Parts(reference, X, weights, one, two)
+        found, expected = (engine.better_parts(one, two) for engine in (cpu, reference))
+        for centers in (one, two):
+            assert_array_equal(cpu.assign(centers)[0], reference.assign(centers)[0])
         assert (found is None) == (expected is None)
         if found is not None:
             assert parts.total(*found) == pytest.approx(parts.total(*expected), rel=1e-12)
-    return found is not None
+            agreed += 1
+    assert agreed >= 7
 
 
 @paired

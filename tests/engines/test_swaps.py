@@ -98,18 +98,13 @@ def test_swaps_help_among_samples_of_many_tiles(d, weighted) -> None:
     assert helped >= 2
 
 
-def clouds(rng: np.random.Generator, n: int = 40):
-    """Four clouds at the corners of a square, and what they cost with a centre in each."""
-    corners = np.array([[0.0, 0.0], [0.0, 100.0], [100.0, 0.0], [100.0, 100.0]])
-    X = np.repeat(corners, n, axis=0) + rng.normal(size=(4 * n, 2))
-    own = np.repeat(np.arange(4), n)
-    return X, sum(cost_of(X, np.ones(len(X)), own == j) for j in range(4))
-
-
 @pytest.mark.parametrize(("name", "n_draws"), [("cpu", 60), ("reference", 3)])
 def test_swaps_get_out_where_kmeans_and_single_moves_are_stuck(dtype, name, n_draws) -> None:
     """Two centres share a cloud, and two clouds a centre: any draws set it right."""
-    X, optimum = clouds(np.random.default_rng(0))
+    corners = np.array([[0.0, 0.0], [0.0, 100.0], [100.0, 0.0], [100.0, 100.0]])
+    X = np.repeat(corners, 40, axis=0) + np.random.default_rng(0).normal(size=(160, 2))
+    own = np.repeat(np.arange(4), 40)
+    optimum = sum(cost_of(X, np.ones(len(X)), own == j) for j in range(4))
     engine = create_engine(name, X.astype(dtype), None)
     begin = np.array([[-1.0, 0.0], [1.0, 0.0], [0.0, 100.0], [100.0, 50.0]])
     for quantile in np.arange(n_draws) / n_draws:
