@@ -157,7 +157,11 @@ def kernels_for(work: WorkArrays, n_clusters: int) -> Kernels:
     key = layout_of(work.samples), State.label_type(n_clusters)
     if key not in _known:
         # What is remembered must not keep the samples of a fit alive.
-        _known[key] = Kernels(blank(work), n_clusters)
+        kernel: Any = refine
+        blanks = blank(work)
+        if kernel.types_of([blanks]) != kernel.types_of([work]):
+            return Kernels(work, n_clusters)
+        _known[key] = Kernels(blanks, n_clusters)
     return _known[key]
 
 
