@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -136,7 +136,9 @@ class ThreadTeam:
             self.barrier[ABANDONED] = 1
             raise
         finally:
-            wait(others)
+            for other in others:
+                # It waits until the other one is done.
+                other.exception()
         for other in others:
             other.result()
         self.check()
