@@ -52,6 +52,8 @@ class Memory:
         self._kept: OrderedDict[int, Kept] = OrderedDict()
         self._free: list[Solution] = []
         self._bytes = 0
+        # By shape, because they are asked for with every solution.
+        self._sizes: dict[tuple[int, ...], tuple[int, bool]] = {}
         # A handle may be abandoned anywhere, also while its thread is at work in here.
         self._lock = RLock()
 
@@ -74,9 +76,9 @@ class Memory:
     def keep(self, solution: Solution) -> KeptSolution:
         """Remember a solution for as long as its handle is held and the budget allows."""
         kept_solution = KeptSolution(solution, self)
-        size, state = solution.nbytes, solution.state
-        if state.nbytes > MOST_BYTES_PER_SAMPLE * state.labels.size:
-            kept_solution.solution, kept_solution.labels = None, state.labels.copy()
+        size, is_small = self._size_of(solution)
+        if not is_small:
+            kept_solution.solution, kept_solution.labels = None, solution.state.labels.copy()
             self.give_back(solution)
             return kept_solution
         key = id(kept_solution)
@@ -87,6 +89,15 @@ class Memory:
             while self._bytes > self.budget and len(self._kept) > 1 and self._forget_oldest():
                 pass
         return kept_solution
+
+    def _size_of(self, solution: Solution) -> tuple[int, bool]:
+        """Return the bytes of a solution, and whether they are few enough to be kept."""
+        shape = solution.state.gaps.shape
+        if shape not in self._sizes:
+            state = solution.state
+            is_small = state.nbytes <= MOST_BYTES_PER_SAMPLE * state.labels.size
+            self._sizes[shape] = solution.nbytes, is_small
+        return self._sizes[shape]
 
     def lend(self, handle: Any, n_clusters: int) -> Solution | None:
         """Return what is known of a handle of this engine, or None.
