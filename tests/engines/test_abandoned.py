@@ -104,9 +104,9 @@ def test_the_kernels_look_at_the_barrier() -> None:
     seed(workspace.samples, *memory, RNG.random((4, 2)), chosen, 0, 1)
     assert_array_equal(chosen, -1)
     found = engine._new_solution(4)
-    shared = workspace._instructed(Move(steps=5), PLAIN)
-    samples = workspace._addresses[0]
-    workspace._kernels.entry(refine)(samples, *[address_of(found)] * 2, *shared, 0, 1)
+    workspace._instruct(Move(steps=5), PLAIN)
+    addresses = map(address_of, (workspace.work, found, found))
+    workspace._kernels.entry(refine)(*addresses, 0, 1)
     assert_array_equal(found.state.labels, 4)
 
 
@@ -116,17 +116,16 @@ def test_single_moves_end_with_no_mark_left() -> None:
     workspace = engine._workspace(4)
     found = engine._new_solution(4)
     workspace.run(found, found, engine.frame.encode(X[:4]), Move(steps=1))
-    samples, scratch, centers = workspace.samples, workspace.scratch, workspace.centers
-    before = found.state.labels.copy()
-    scratch.marks[:] = 1
-    visit(samples, found.state, centers, scratch)
+    marks, before = workspace.scratch.marks, found.state.labels.copy()
+    marks[:] = 1
+    visit(workspace.work, found.state)
     assert (found.state.labels != before).any()
     before = found.state.labels.copy()
-    scratch.marks[:] = 1
+    marks[:] = 1
     workspace.team.barrier[ABANDONED] = 1
-    visit(samples, found.state, centers, scratch)
+    visit(workspace.work, found.state)
     assert_array_equal(found.state.labels, before)
-    assert not scratch.marks.any()
+    assert not marks.any()
 
 
 def test_sparse_rows_are_taken_in_block_by_block(monkeypatch) -> None:
@@ -179,7 +178,9 @@ def test_samples_that_are_not_in_order_are_seeded_and_labelled(monkeypatch, kind
     assert_array_equal(stopped.centers, centers)
     assert not engine.is_prepared
     engine.abandon(False)
+    # Labels come from the data as they are: nothing else is made of them when time is up.
     labels, inertia = engine.assign(centers)
+    assert not engine.is_prepared
     monkeypatch.setattr(cpu_engine, "VALUES_WORTH_DEFERRING", 2**20)
     expected, same = CpuEngine(rows).assign(centers)
     assert_array_equal(labels, expected)
@@ -313,15 +314,3 @@ def test_a_step_that_is_watched_ends_when_it_is_over(monkeypatch) -> None:
     assert watched(ScriptedEngine([]), lambda: 5, lambda: False) == 5
     with pytest.raises(ZeroDivisionError):
         watched(engine, lambda: 1 // 0, lambda: False)
-
-
-def test_labels_do_not_prepare_samples_for_which_there_was_no_time(monkeypatch) -> None:
-    """Labels come from the data as they are: nothing else is made of them when time is up."""
-    monkeypatch.setattr(cpu_engine, "VALUES_WORTH_DEFERRING", 1)
-    engine = CpuEngine(X)
-    engine.abandon(True)
-    with pytest.raises(Abandoned):
-        engine.samples  # noqa: B018
-    engine.abandon(False)
-    engine.assign(X[:5])
-    assert not engine.is_prepared

@@ -93,26 +93,14 @@ COURSES = {
         [BEGIN, FIRST, KMEANS, Swap(), KMEANS, BEGIN, FIRST, KMEANS],
     ),
     "limited steps have neither swaps nor momentum": (LIMITED, [level()], [BEGIN, KMEANS]),
-    "an engine may run K-means before it asks": (
-        {"removed": 2, "reached": level(7.0), **SWAPS},
-        [False],
-        [Swap()],
-    ),
-    "then clusters are refilled from there": (
-        {"reached": level(7.0, [1, 0, 1])},
-        [level(6.0)],
-        [repaired(1, 1), KMEANS],
-    ),
 }
 
 
 @pytest.mark.parametrize("name", COURSES)
 def test_the_steps_of_a_course(name) -> None:
     changes, answers, expected = COURSES[name]
-    reached = changes.get("reached")
-    changes = {key: value for key, value in changes.items() if key != "reached"}
     start = Order(np.zeros((3, 1)), alpha=0.25, quantile=0.125, **changes)
-    asking = course(start, total_weight=3.0, reached=reached)
+    asking = course(start, total_weight=3.0)
     given, steps, answer = iter(answers), [], None
     while True:
         try:
@@ -123,7 +111,7 @@ def test_the_steps_of_a_course(name) -> None:
         answer = None if isinstance(steps[-1], Begin | Relocate) else next(given)
     assert steps == expected
     assert next(given, None) is None, "not all answers were asked for"
-    assert end is [one for one in [reached, *answers] if isinstance(one, Level)][-1]
+    assert end is [one for one in answers if isinstance(one, Level)][-1]
 
 
 # ---- momentum ------------------------------------------------------------------------------------

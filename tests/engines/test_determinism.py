@@ -1,4 +1,4 @@
-"""A whole search gives the same bits however its engine works."""
+"""A refinement and a whole search give the same bits however their engine works."""
 
 from __future__ import annotations
 
@@ -7,18 +7,93 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from evomeans.engines import Engine, Order, Refinement
 from evomeans.engines.cpu import CpuEngine
-from evomeans.engines.protocol import Ability
+from evomeans.engines.protocol import Ability, LocalSearch
 from evomeans.search import DEEP, PAPER, Crossing, SearchResult, SearchSettings, Strategy, solve
 from evomeans.search.crossover import partition_crossover
+from limits import time_limit
 from oracles import assert_same_bits, trace
-from problems import made
+from problems import (
+    Problem,
+    made,
+    make_samples,
+    make_weights,
+    offspring,
+    paired,
+    problems,
+    without_shrinking,
+)
 
 SETTINGS = SearchSettings(4, 8, max_offspring=40)
 PARTS = Crossing(partition_crossover, needs=frozenset({Ability.PARTS}))
+
+
+LOCAL_SEARCHES = [
+    LocalSearch(max_iter=1),
+    LocalSearch(single_moves=True),
+    LocalSearch(single_moves=True, swaps=40),
+    LocalSearch(momentum=True),
+]
+
+
+def assert_independent(problem: Problem, local_search: LocalSearch) -> bool:
+    """Children with the memory of their parent and without, on one thread and on three.
+
+    Returns whether any was given up that had to explain too much.
+    """
+    is_given_up = False
+    rng = np.random.default_rng(problem.seed)
+    engine, team = (CpuEngine(problem.X, problem.weights, n_jobs=n_jobs) for n_jobs in (1, 3))
+    starts = [replace(one, local_search=local_search) for one in problem.starts(engine, 2)]
+    mother, father = engine.refine(starts)
+    for one, other in zip((mother, father), team.refine(starts), strict=True):
+        assert_same_bits(one, other)
+    for _ in range(2):
+        start = offspring(mother, father, rng, local_search=local_search)
+        (child,) = engine.refine([start])
+        for worker in (engine, team):
+            assert_same_bits(child, worker.refine([replace(start, parent=None)])[0])
+        hopeless = replace(start, least_explained=1e300)
+        ends = [worker.refine([hopeless])[0] for worker in (engine, team)]
+        assert ends[0].n_iter == ends[1].n_iter
+        assert ends[0].is_given_up == ends[1].is_given_up
+        is_given_up |= ends[0].is_given_up
+        father, mother = mother, child
+    return is_given_up
+
+
+@pytest.fixture
+def _compiled(dtype) -> None:
+    """Compile before the time limits of single examples begin to count."""
+    for one in LOCAL_SEARCHES:
+        CpuEngine(np.eye(3, dtype=dtype)).refine([Order(np.eye(3)[:2], local_search=one)])
+
+
+@paired
+@pytest.mark.usefixtures("_compiled")
+@settings(without_shrinking, max_examples=40)
+@given(st.data())
+def test_a_refinement_depends_neither_on_parents_nor_on_threads(
+    eager_threads, dtype, weighted, data
+) -> None:
+    """On all kinds of samples."""
+    problem = data.draw(problems(dtype, weighted))
+    with time_limit(20):
+        assert_independent(problem, data.draw(st.sampled_from(LOCAL_SEARCHES)))
+
+
+@paired
+@pytest.mark.usefixtures("eager_threads")
+@pytest.mark.parametrize("local_search", LOCAL_SEARCHES)
+def test_nor_where_there_are_many_tiles(dtype, weighted, local_search) -> None:
+    X, weights = samples(dtype, weighted, 3000)
+    problem = Problem(X, weights, 40, "samples", 4)
+    assert assert_independent(problem, local_search) == local_search.momentum
 
 
 class Forgetful(Engine):
@@ -65,6 +140,12 @@ def search(engine: Engine, k: int = 6, strategy: Strategy = PAPER) -> SearchResu
 def deep_search(engine: Engine) -> SearchResult:
     """Search with small clusters, so that there are swaps, and with parts of all parents."""
     return search(engine, 40, replace(DEEP, crossovers=(PARTS, *DEEP.crossovers[1:])))
+
+
+def samples(dtype, weighted, n=1500, d=4):
+    rng = np.random.default_rng(30)
+    X = make_samples("normal", n, d, dtype, rng)
+    return X, make_weights(n, rng) if weighted else None
 
 
 @pytest.mark.usefixtures("eager_threads")

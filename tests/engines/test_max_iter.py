@@ -129,17 +129,3 @@ def test_the_state_that_is_kept_is_true(dtype, weighted, sparse) -> None:
         assert_array_equal(child.handle.solution.centers, child.centers)
         assert_true_state(engine, X, child.handle.solution.state, child.centers)
         mother = child
-
-
-@paired
-@pytest.mark.usefixtures("eager_threads")
-def test_threads_change_no_bit(dtype, weighted) -> None:
-    problem = made(3000, 4, 9, kind="blobs", dtype=dtype, weighted=weighted, seed=4)
-    results = []
-    for n_jobs in (1, 3):
-        engine = problem.engine("cpu", n_jobs=n_jobs)
-        parents = engine.refine(with_search(problem.starts(engine, 2), steps_of(2)))
-        child = offspring(*parents, np.random.default_rng(4), local_search=steps_of(1))
-        results.append([*parents, *engine.refine([child])])
-    for one, many in zip(*results, strict=True):
-        assert_same_bits(one, many)

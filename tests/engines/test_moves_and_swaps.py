@@ -242,20 +242,16 @@ def test_swaps_help_among_samples_of_many_tiles(d, weighted) -> None:
     assert helped >= 2
 
 
-def clouds(rng: np.random.Generator, n: int = 40):
-    """Four clouds at the corners of a square, and what they cost with a centre in each."""
-    corners = np.array([[0.0, 0.0], [0.0, 100.0], [100.0, 0.0], [100.0, 100.0]])
-    X = np.repeat(corners, n, axis=0) + rng.normal(size=(4 * n, 2))
-    own = np.repeat(np.arange(4), n)
-    return X, sum(cost_of(X, np.ones(len(X)), own == j) for j in range(4))
-
-
-def test_swaps_get_out_where_kmeans_and_single_moves_are_stuck(dtype) -> None:
+@pytest.mark.parametrize(("name", "n_draws"), [("cpu", 60), ("reference", 3)])
+def test_swaps_get_out_where_kmeans_and_single_moves_are_stuck(dtype, name, n_draws) -> None:
     """Two centres share a cloud, and two clouds a centre: any draws set it right."""
-    X, optimum = clouds(np.random.default_rng(0))
-    engine = create_engine("cpu", X.astype(dtype), None)
+    corners = np.array([[0.0, 0.0], [0.0, 100.0], [100.0, 0.0], [100.0, 100.0]])
+    X = np.repeat(corners, 40, axis=0) + np.random.default_rng(0).normal(size=(160, 2))
+    own = np.repeat(np.arange(4), 40)
+    optimum = sum(cost_of(X, np.ones(len(X)), own == j) for j in range(4))
+    engine = create_engine(name, X.astype(dtype), None)
     begin = np.array([[-1.0, 0.0], [1.0, 0.0], [0.0, 100.0], [100.0, 50.0]])
-    for quantile in np.arange(60) / 60:
+    for quantile in np.arange(n_draws) / n_draws:
         without, result = refine_both(engine, Order(engine.frame.encode(begin), 1.0, quantile))
         assert without.inertia > 100.0 * optimum
         assert result.inertia == pytest.approx(optimum, rel=1e-5)
@@ -279,42 +275,7 @@ def test_many_swaps_find_most_optima_of_small_problems(weighted) -> None:
     assert found_without <= found - 5
 
 
-# ---- the same bits ---------------------------------------------------------------------------
-
-
-@paired
-@settings(without_shrinking, max_examples=20)
-@given(st.data())
-def test_neither_a_parent_nor_threads_nor_repetition_change_a_bit(
-    eager_threads, dtype, weighted, data
-) -> None:
-    problem = data.draw(problems(dtype, weighted))
-    rng = np.random.default_rng(problem.seed)
-    with time_limit(20):
-        engine, team = problem.engine("cpu"), problem.engine("cpu", n_jobs=2)
-        mother, father = engine.refine(with_search(problem.starts(engine, 2), SWAPS))
-        for _ in range(2):
-            start = offspring(mother, father, rng, local_search=SWAPS)
-            orphan = replace(start, parent=None)
-            (child,) = engine.refine([start])
-            for other, asked in ((engine, start), (engine, orphan), (team, orphan)):
-                assert_same_bits(child, other.refine([asked])[0])
-            father, mother = mother, child
-
-
-@paired
-def test_threads_change_no_bit_where_swaps_succeed(eager_threads, dtype, weighted) -> None:
-    """Many samples and clusters, and a child with its parent's handle on both engines."""
-    problem = made(1500, 3, 40, dtype=dtype, weighted=weighted, seed=8)
-    engines = [problem.engine("cpu", n_jobs=n_jobs) for n_jobs in (1, 2)]
-    parents = [engine.refine(problem.starts(engine))[0] for engine in engines]
-    for quantile in (0.1, 0.6):
-        results = [
-            refine_both(engine, Order(parent.centers, 0.5, quantile, 3, parent=parent.handle), 80)
-            for engine, parent in zip(engines, parents, strict=True)
-        ]
-        assert_same_bits(results[0][1], results[1][1])
-        assert results[0][1].inertia < results[0][0].inertia
+# ---- what they draw --------------------------------------------------------------------------
 
 
 def test_other_quantiles_draw_other_swaps() -> None:
@@ -387,20 +348,6 @@ def test_what_rounding_leaves_of_something_large_is_no_gain(large) -> None:
         (start,) = Problem(X, weights, k, "samples", seed).starts(engine)
         without, result = refine_both(engine, start, 60)
         assert result.inertia <= without.inertia
-
-
-def test_a_weight_is_as_good_as_copies() -> None:
-    """Two clouds of which one is heavy: the third centre goes where the weight is."""
-    rng = np.random.default_rng(3)
-    near, far = rng.normal(size=(30, 1)), 1000.0 + rng.normal(size=(30, 1))
-    X = np.vstack([near, far])
-    for heavy, weights in (("near", [9.0, 1.0]), ("far", [1.0, 9.0])):
-        engine = create_engine("cpu", X, np.repeat(weights, 30))
-        crowded = far if heavy == "near" else near
-        begin = np.vstack([crowded[:2], [[500.0]]])
-        _, result = refine_both(engine, Order(engine.frame.encode(begin)), 30)
-        centers = engine.frame.decode(result.centers)[:, 0]
-        assert np.count_nonzero(centers < 500.0) == (2 if heavy == "near" else 1)
 
 
 # ---- the slow and obvious twin ---------------------------------------------------------------

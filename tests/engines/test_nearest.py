@@ -74,24 +74,6 @@ def test_near_ties_are_decided_in_double_precision(offset, exponent):
 
 
 @pytest.mark.usefixtures("blocks")
-@pytest.mark.parametrize("sparse", [False, True])
-def test_the_labels_are_those_of_the_cpu_engine(dtype, sparse):
-    """Also where rounding decides: centres that have the same coordinates in another order."""
-    rng = np.random.default_rng(1)
-    for d in (1, 3, 17):
-        X = rng.integers(-3, 4, size=(600, d)).astype(dtype) / 3
-        X[::2] = X[::2, :1]
-        one = rng.normal(size=d)
-        centers = np.array([rng.permutation(one) for _ in range(6)])
-        samples = sp.csr_array(X) if sparse else X
-        frame = Frame.scaling(X, d) if sparse else Frame.around(X)
-        engine, centers = CpuEngine(samples, frame=frame), frame.encode(centers)
-        labels, inertia = engine.assign(centers)
-        assert_array_equal(nearest.labels(samples, centers, frame), labels)
-        assert_allclose(nearest.inertia(samples, None, centers, frame), inertia, rtol=1e-12)
-
-
-@pytest.mark.usefixtures("blocks")
 @pytest.mark.parametrize("offset", [0.0, 3000.0])
 @pytest.mark.parametrize("k", [1, 2, 7])
 def test_wide_samples_have_the_labels_of_the_direct_formula(dtype, offset, k):
@@ -109,7 +91,7 @@ def test_wide_samples_have_the_labels_of_the_direct_formula(dtype, offset, k):
 
 @pytest.mark.usefixtures("blocks")
 @pytest.mark.parametrize("sparse", [False, True])
-def test_distances_and_inertia_are_those_of_the_direct_formula(dtype, sparse):
+def test_labels_distances_and_inertia_are_those_of_the_direct_formula(dtype, sparse):
     """Samples on and next to a centre keep their digits."""
     rng = np.random.default_rng(2)
     centers = rng.integers(-8, 9, size=(4, 6)) * 1.0
@@ -120,6 +102,7 @@ def test_distances_and_inertia_are_those_of_the_direct_formula(dtype, sparse):
     samples = sp.csr_array(X) if sparse else X
     squares = squared_distances(X, centers)
     args = frame.encode(centers), frame
+    assert_array_equal(nearest.labels(samples, *args), squares.argmin(axis=1))
     distances = nearest.distances(samples, *args)
     assert distances.dtype == dtype
     assert_allclose(distances, np.sqrt(squares), rtol=1e-12 if dtype is np.float64 else 1e-6)

@@ -18,7 +18,7 @@ from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import REORDER, jit
 from evomeans.engines.cpu.layout import Samples, remember_center, squared_distance, weight_of
 from evomeans.engines.cpu.samples import with_room
-from evomeans.engines.cpu.swaps.means import add_to
+from evomeans.engines.cpu.swaps.lists import add_to
 from evomeans.typing import FloatArray, Index, Indices, Labels
 
 

@@ -11,8 +11,14 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.assignment import find_lowest, locate_center, score, score_error
-from evomeans.engines.cpu.bounds import NOTHING
-from evomeans.engines.cpu.layout import SECOND, Samples, Scratch, remember_center, squared_distance
+from evomeans.engines.cpu.layout import (
+    NOTHING,
+    SECOND,
+    Samples,
+    Scratch,
+    remember_center,
+    squared_distance,
+)
 from evomeans.engines.cpu.simd import WIDTH, first_lane, less, load
 from evomeans.engines.cpu.threads import meet, nth_item
 from evomeans.typing import FloatArray
@@ -58,9 +64,9 @@ def find_two_closest(
             break
         farthest = NOTHING
         for j in range(k):
-            locate_center(samples.rows, samples, tile, exact, j, j, offsets, away)
+            away[j] = locate_center(samples, tile, exact, j, offsets[j])
             farthest = max(farthest, away[j])
-        score(samples.rows, samples, tile, chosen, k, scratch, thread)
+        score(samples, tile, scratch, thread, k)
         find_lowest(scores, chosen, k, lanes)
         error = score_error(samples, tile, farthest)
         limit = load(lanes, SECOND) + (error + error)

@@ -14,8 +14,14 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.jit import REORDER, jit
 from evomeans.engines.cpu.layout import Rows, Samples, SparseRows, by_row_type, weight_of
-from evomeans.engines.cpu.swaps.lists import Clusters
-from evomeans.engines.cpu.swaps.means import add_to, get_mean, move_mean, set_mean, square_to
+from evomeans.engines.cpu.swaps.lists import (
+    Clusters,
+    add_to,
+    get_mean,
+    move_mean,
+    set_mean,
+    square_to,
+)
 from evomeans.engines.cpu.swaps.moves import (
     joining_cost,
     leaving_gain,

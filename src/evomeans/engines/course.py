@@ -97,24 +97,17 @@ Answer = TypeVar("Answer")
 Steps = Generator[Step, Any, Answer]
 
 
-def course(
-    start: Order, total_weight: float, reached: Level | None = None, *, leads: bool = False
-) -> Steps[Level]:
+def course(start: Order, total_weight: float, *, leads: bool = False) -> Steps[Level]:
     """Relocate, run K-means, refill empty clusters, swap centres, and settle.
 
     * ``total_weight``: of all samples.
-    * ``reached``: where the engine stands, if it has relocated and run K-means before it asks what
-      follows.
     * ``leads``: whether the engine has an answer to :class:`Lead`; else it is asked for
       assignments.
 
     Yields what the engine has to do next; it sends the answer. Returns where the refinement ended;
     of infinite inertia if it was given up.
     """
-    if reached is None:
-        level = yield from _descent(start, total_weight, leads)
-    else:
-        level = yield from _refilled(start, total_weight, reached)
+    level = yield from _descent(start, total_weight, leads)
     local_search = start.local_search
     if math.isinf(level.inertia):
         return level

@@ -153,9 +153,9 @@ class Scorer:
         """Set the closest centres of samples with few features, or UNCLEAR."""
         from evomeans.engines.cpu.predict import label_narrow
 
-        centers = self.middle, self.points, self._lowered, self._doubts, self.roundoff, FAR
+        centers = self.middle, self.points, self._lowered, self._doubts, self.roundoff
         columns = self._room("columns", (X.shape[1] + 1, TOGETHER))
-        memory = columns[:-1], columns[-1], self._room_by_center(TOGETHER), *self._lanes()
+        memory = columns[:-1], columns[-1], self._room_by_center(TOGETHER), self._lanes()
         samples = as_kernels_read(X), *self.frame.factors(X.dtype)
         arguments: list[Any] = [*samples, *centers, *memory, labels]
         label_narrow(*arguments)
@@ -188,7 +188,7 @@ class Scorer:
             from evomeans.engines.cpu.predict import label_clear
 
             given = products, self._lowered, self._doubts, block.squares, self.roundoff
-            label_clear(*given, FAR, *self._lanes(), labels)
+            label_clear(*given, self._lanes(), labels)
         else:
             scores = products[:, :n_samples] + self._lowered[:, None]
             highest = (scores + 2 * self._doubts[:, None]).min(axis=0)

@@ -6,12 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.engine import CpuEngine
-from evomeans.engines.cpu.layout import count_tiles
+from evomeans.engines.cpu.layout import SparseRows, count_tiles
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.cpu.swaps.lists import (
     ARRIVING,
@@ -25,7 +27,9 @@ from evomeans.engines.cpu.swaps.lists import (
     UndoLog,
     add_fresh,
     fill,
+    get_mean,
     refresh_squares,
+    square_to,
 )
 from evomeans.engines.cpu.swaps.moves import (
     LARGE_CLUSTER,
@@ -59,14 +63,35 @@ def dtype(request: pytest.FixtureRequest) -> type[np.floating]:
     return request.param
 
 
+@jit
+def mean_of(rows, clusters, j, means):
+    get_mean(rows, clusters, j, means, j)
+
+
+@jit
+def square_of(rows, i, clusters, j):
+    return square_to(rows, i, clusters, j)
+
+
 class Case(NamedTuple):
-    """Clusters with the samples that fill them, in the order of the tiles."""
+    """Clusters with the samples that fill them, in the order of the tiles.
+
+    ``rows`` are the samples in the plainest form.
+    """
 
     samples: object
     clusters: Clusters
     undo: UndoLog
     rows: np.ndarray
     weights: np.ndarray
+
+    @property
+    def means(self) -> np.ndarray:
+        """Where the centres are, which clusters of sparse samples keep in two factors."""
+        found = np.empty((len(self.clusters.sizes), self.rows.shape[1]))
+        for j in range(len(found)):
+            mean_of(self.samples.rows, self.clusters, j, found)
+        return found
 
     @property
     def costs(self) -> np.ndarray:
@@ -76,7 +101,10 @@ class Case(NamedTuple):
 
 def cost(case: Case, j: int) -> float:
     """Σ w‖x − mean‖² over the samples that a label puts into a cluster."""
-    own = (case.clusters.labels == j) & (case.weights > 0)
+    return cost_of(case, (case.clusters.labels == j) & (case.weights > 0))
+
+
+def cost_of(case: Case, own: np.ndarray) -> float:
     if not own.any():
         return 0.0
     squares = squared_distances(case.rows[own], mean(case, own)[None])[:, 0]
@@ -89,25 +117,34 @@ def mean(case: Case, own) -> np.ndarray:
 
 def filled(X, weights, k: int, rng: np.random.Generator) -> Case:
     """Fill clusters of any samples, at least one with weight in each."""
-    samples = CpuEngine(X, weights).samples
-    n, d = X.shape
-    rows = np.array(samples.rows, float)
+    samples = CpuEngine(X, weights)._workspace(k).samples
+    n = X.shape[0]
     w = samples.weights if len(samples.weights) else np.ones(n)
     labels = rng.integers(0, k, n)
     labels[rng.permutation(np.flatnonzero(w))[:k]] = np.arange(k)
+    return labelled(samples, w, labels, k, X.shape[1])
+
+
+def labelled(samples, w: np.ndarray, labels: np.ndarray, k: int, d: int) -> Case:
+    """Fill clusters by the labels of the places."""
+    n, rows = len(labels), samples.rows
+    is_sparse = isinstance(rows, SparseRows)
+    if is_sparse:
+        rows = sp.csr_array((rows.values, rows.columns, rows.starts), shape=(n, d)).toarray()
+    rows = np.array(rows, float)
     tiles = np.zeros((count_tiles(n), WIDTH), np.uint16)
     tiles.ravel()[:n] = labels
     own = [(labels == j) & (w > 0) for j in range(k)]
     centers = np.array([np.average(rows[o], axis=0, weights=w[o]) for o in own])
     totals = np.array([w[o].sum() for o in own])
-    clusters, undo = Clusters.allocate(n, k, d, sparse=False), UndoLog.allocate(n, k, d)
+    clusters, undo = Clusters.allocate(n, k, d, is_sparse), UndoLog.allocate(n, k, d)
     fill(samples, clusters, undo, tiles, centers, totals)
     return Case(samples, clusters, undo, rows, w)
 
 
 @st.composite
-def cases(draw, dtype: type, weighted: bool) -> Case:
-    """Clusters of any shape: they need not be a fixed point of anything."""
+def cases(draw, dtype: type, weighted: bool, sparse: bool = False) -> Case:
+    """Clusters of any shape, if ``sparse`` also of sparse samples: no fixed point of anything."""
     n, d = draw(st.sampled_from([9, 30, 64, 130])), draw(st.integers(1, 4))
     k = draw(st.integers(2, 8))
     rng = np.random.default_rng(draw(st.integers(0, 2**16)))
@@ -116,13 +153,9 @@ def cases(draw, dtype: type, weighted: bool) -> Case:
     if weighted:
         weights = make_weights(n, rng)
         weights[:k] = 1.0
+    if sparse and draw(st.booleans()):
+        X = sp.csr_array(X * (rng.random(X.shape) < 0.6).astype(dtype))
     return filled(X, weights, k, rng)
-
-
-def wanted_moves(draw_from, case: Case) -> list[tuple[int, int]]:
-    n, k = len(case.rows), len(case.clusters.sizes)
-    pairs = st.tuples(st.integers(0, n - 1), st.integers(0, k - 1))
-    return draw_from(st.lists(pairs, min_size=1, max_size=40))
 
 
 def move(case: Case, i: int, target: int) -> float:
@@ -131,9 +164,17 @@ def move(case: Case, i: int, target: int) -> float:
     own, weight = clusters.labels[i], case.weights[i]
     if weight == 0.0 or own == target or not may_leave(clusters, own, weight):
         return 0.0
-    distance = squared_distances(case.rows[i][None], clusters.centers)[0]
-    change = leave(samples, clusters, undo, i, distance[own])
-    return change + join(samples, clusters, undo, i, target, distance[target])
+    change = leave(samples, clusters, undo, i, square_of(samples.rows, i, clusters, own))
+    square = square_of(samples.rows, i, clusters, target)
+    return change + join(samples, clusters, undo, i, target, square)
+
+
+def move_some(data, case: Case) -> float:
+    """Move samples of all kinds, and return what the kernels say that changes."""
+    n, k = len(case.rows), len(case.clusters.sizes)
+    pairs = st.tuples(st.integers(0, n - 1), st.integers(0, k - 1))
+    moves = data.draw(st.lists(pairs, min_size=1, max_size=40))
+    return sum(move(case, i, target) for i, target in moves)
 
 
 def members(clusters: Clusters, j: int) -> list[int]:
@@ -155,8 +196,9 @@ def assert_consistent(case: Case) -> None:
         assert sorted(members(clusters, j)) == np.flatnonzero(own).tolist()
         assert clusters.sizes[j] == np.count_nonzero(own)
         assert clusters.weights[j] == pytest.approx(case.weights[own].sum(), rel=1e-12)
-        assert_allclose(clusters.centers[j], mean(case, own), rtol=0.0, atol=1e-12)
-    assert_array_equal(clusters.features, clusters.centers.T)
+        assert_allclose(case.means[j], mean(case, own), rtol=0.0, atol=1e-12)
+    if len(clusters.features):
+        assert_array_equal(clusters.features, clusters.centers.T)
     # Errors are updated move by move, so a zero has the rounding of what was there before.
     rounding = 1e-14 * (case.weights @ (case.rows**2).sum(axis=1))
     atol = max(1e-12 * case.costs.sum(), rounding)
@@ -166,8 +208,8 @@ def assert_consistent(case: Case) -> None:
 def assert_measured(case: Case, j: int) -> None:
     """Distances within a cluster, and the largest, are those to its centre."""
     clusters, own = case.clusters, members(case.clusters, j)
-    squares = squared_distances(case.rows[own], clusters.centers[j][None])[:, 0]
-    assert_allclose(clusters.squares[own], squares, rtol=1e-12)
+    squares = squared_distances(case.rows[own], case.means[j][None])[:, 0]
+    assert_allclose(clusters.squares[own], squares, rtol=1e-12, atol=1e-14)
     assert clusters.max_squares[j] == clusters.squares[own].max()
 
 
@@ -203,7 +245,7 @@ def everything(clusters: Clusters) -> list[bytes | list[int]]:
 @settings(max_examples=25)
 @given(st.data())
 def test_filled_clusters_are_what_the_labels_say(dtype, weighted, data) -> None:
-    case = data.draw(cases(dtype, weighted))
+    case = data.draw(cases(dtype, weighted, sparse=True))
     assert_consistent(case)
     for j in range(len(case.clusters.sizes)):
         assert_measured(case, j)
@@ -217,10 +259,9 @@ def test_filled_clusters_are_what_the_labels_say(dtype, weighted, data) -> None:
 @settings(max_examples=40)
 @given(st.data())
 def test_moves_leave_what_the_labels_say_and_their_changes_add_up(dtype, weighted, data) -> None:
-    case = data.draw(cases(dtype, weighted))
-    before, change = case.costs.sum(), 0.0
-    for i, target in wanted_moves(data.draw, case):
-        change += move(case, i, target)
+    case = data.draw(cases(dtype, weighted, sparse=True))
+    before = case.costs.sum()
+    change = move_some(data, case)
     assert_consistent(case)
     assert change == pytest.approx(case.costs.sum() - before, abs=1e-9 * before)
     for j in range(len(case.clusters.sizes)):
@@ -233,39 +274,28 @@ def test_moves_leave_what_the_labels_say_and_their_changes_add_up(dtype, weighte
 @settings(max_examples=40)
 @given(st.data())
 def test_what_is_taken_back_has_never_been(dtype, weighted, data) -> None:
-    """To the last bit, also when a second log follows a first whose changes were kept."""
-    case = data.draw(cases(dtype, weighted))
+    """To the last bit, also when a second log follows a first whose changes were kept.
+
+    The last moves can be undone alone before, and then all is as after the first ones.
+    """
+    case = data.draw(cases(dtype, weighted, sparse=True))
     if data.draw(st.booleans()):
-        for i, target in wanted_moves(data.draw, case):
-            move(case, i, target)
+        move_some(data, case)
         keep_changes(case.samples, case.clusters, case.undo)
         for j in range(len(case.clusters.sizes)):
             refresh_squares(case.samples, case.clusters, j)
     before = everything(case.clusters)
-    for i, target in wanted_moves(data.draw, case):
-        move(case, i, target)
-        if data.draw(st.booleans()):
-            refresh_squares(case.samples, case.clusters, case.clusters.labels[i])
-    take_back(case.samples, case.clusters, case.undo)
-    assert everything(case.clusters) == before
-    assert_closed(case.undo)
-
-
-@settings(max_examples=40)
-@given(st.data())
-def test_the_last_moves_can_be_undone_alone(dtype, weighted, data) -> None:
-    """Everything is as after the first ones; and then these can be undone as well."""
-    case = data.draw(cases(dtype, weighted))
-    before = everything(case.clusters)
-    for i, target in wanted_moves(data.draw, case):
-        move(case, i, target)
-    moved, labels = int(case.undo.numbers[MOVED]), case.clusters.labels.copy()
-    for i, target in wanted_moves(data.draw, case):
-        move(case, i, target)
-    retrace(case.samples, case.clusters, case.undo, moved)
-    assert_array_equal(case.clusters.labels, labels)
-    assert_consistent(case)
-    assert (case.undo.numbers[MOVED], case.undo.numbers[WAITING]) == (moved, 0)
+    move_some(data, case)
+    if data.draw(st.booleans()):
+        refresh_squares(case.samples, case.clusters, 0)
+        move_some(data, case)
+    if data.draw(st.booleans()):
+        moved, labels = int(case.undo.numbers[MOVED]), case.clusters.labels.copy()
+        move_some(data, case)
+        retrace(case.samples, case.clusters, case.undo, moved)
+        assert_array_equal(case.clusters.labels, labels)
+        assert_consistent(case)
+        assert (case.undo.numbers[MOVED], case.undo.numbers[WAITING]) == (moved, 0)
     take_back(case.samples, case.clusters, case.undo)
     assert everything(case.clusters) == before
     assert_closed(case.undo)
@@ -310,10 +340,9 @@ def test_followers_leave_room_in_the_log() -> None:
 def test_move_factors_tell_how_much_farther_a_sample_may_go(dtype, data) -> None:
     """Of equal weights: exactly those gain by a move that are near enough to the other centre."""
     case = data.draw(cases(dtype, weighted=False))
-    for i, target in wanted_moves(data.draw, case):
-        move(case, i, target)
+    move_some(data, case)
     clusters = case.clusters
-    squares = squared_distances(case.rows, clusters.centers)
+    squares = squared_distances(case.rows, case.means)
     sizes, own = clusters.sizes, clusters.labels
     for i in np.flatnonzero(sizes[own] > 1):
         saved = squares[i, own[i]] * sizes[own[i]] / (sizes[own[i]] - 1.0)
@@ -347,8 +376,7 @@ def test_fresh_clusters_are_those_that_moved_since_the_start() -> None:
 def test_what_is_kept_stays_and_closes_the_log(dtype, weighted, data) -> None:
     """Removal costs are computed anew for clusters that have changed, and are nowhere too high."""
     case = data.draw(cases(dtype, weighted))
-    for i, target in wanted_moves(data.draw, case):
-        move(case, i, target)
+    move_some(data, case)
     labels, undo = case.clusters.labels.copy(), case.undo
     changed = undo.changed[: undo.numbers[CHANGED]].copy()
     keep_changes(case.samples, case.clusters, undo)
@@ -444,6 +472,42 @@ def test_a_swap_that_moves_too_many_samples_is_given_up_and_taken_back() -> None
     take_back(samples, clusters, short)
     assert everything(clusters) == before
     assert_closed(short)
+
+
+# ---- halves ----------------------------------------------------------------------------------
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_a_half_gains_what_it_says(dtype, weighted, data) -> None:
+    """It is a part of the cluster, and both sums of squares together are lower by the gain."""
+    case = data.draw(cases(dtype, weighted, sparse=True))
+    chosen = data.draw(st.sampled_from(np.flatnonzero(case.weights).tolist()))
+    j = int(case.clusters.labels[chosen])
+    gain = halve_cluster(case.samples, case.clusters, case.undo, j, chosen)
+    assert gain >= 0.0
+    if gain > 0.0:
+        own = (case.clusters.labels == j) & (case.weights > 0)
+        inside = np.isin(np.arange(len(own)), case.undo.group[: case.undo.numbers[GROUP]])
+        assert 0 < inside.sum() < own.sum()
+        assert not (inside & ~own).any()
+        parted = cost_of(case, inside) + cost_of(case, own & ~inside)
+        assert gain == pytest.approx(cost(case, j) - parted, rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("form", [np.array, sp.csr_array])
+def test_two_clouds_in_many_noisy_features_are_parted(form) -> None:
+    """Where a centre on a single sample would attract nobody else."""
+    rng = np.random.default_rng(0)
+    clouds = np.repeat([0, 1], 40)
+    X = rng.normal(size=(80, 12)) + 2.5 * clouds[:, None] * (np.arange(12) < 6)
+    X = np.concatenate([X, rng.normal(9.0, 1.0, (4, 12))])
+    samples = CpuEngine(form(X))._workspace(2).samples
+    case = labelled(samples, np.ones(84), (samples.order >= 80).astype(int), 2, 12)
+    chosen = int(samples.places[3])
+    assert halve_cluster(case.samples, case.clusters, case.undo, 0, chosen) > 0.0
+    inside = np.isin(samples.places[:80], case.undo.group[: case.undo.numbers[GROUP]])
+    assert max(np.mean(inside == clouds), np.mean(inside != clouds)) > 0.95
 
 
 # ---- who may leave, and who waits ------------------------------------------------------------

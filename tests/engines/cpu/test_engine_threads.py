@@ -12,12 +12,10 @@ from evomeans.engines import Order
 from evomeans.engines.cpu import engine as cpu_engine
 from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.cpu.layout import State
-from evomeans.engines.cpu.refine import UNSWAPPED
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.free_memory import bytes_of_samples
 from evomeans.engines.protocol import LocalSearch
 from evomeans.engines.workers import watched
-from evomeans.estimators.solution import canonical_solution
 
 pytestmark = pytest.mark.usefixtures("eager_threads")
 
@@ -42,14 +40,6 @@ def test_refining_after_assigning_starts_from_nothing(n_jobs) -> None:
         together.assign(expected.centers - 0.01)
         (inherited,) = together.refine([Order(child.centers, 1.0, 0.3, 1, 1, result.handle)])
         assert inherited.centers.tobytes() == alone.refine([child])[0].centers.tobytes()
-
-
-def test_the_canonical_solution_does_not_depend_on_threads() -> None:
-    alone, together = engines(2)
-    centers = alone.samples_at(np.linspace(0.05, 0.95, 9))
-    one, two = (canonical_solution(engine, centers, np.float64) for engine in (alone, together))
-    assert one.centers.tobytes() == two.centers.tobytes()
-    assert one.inertia == two.inertia
 
 
 def test_threads_are_used_but_never_more_than_there_are_tiles() -> None:
@@ -111,7 +101,7 @@ def test_swaps_that_are_stopped_leave_what_they_have_reached() -> None:
     began = time.monotonic()
 
     def is_over() -> bool:
-        is_swapping = workspace.scratch.numbers[UNSWAPPED] == workspace.inertia
+        is_swapping = workspace.outcome.unswapped == workspace.inertia
         return is_swapping and time.monotonic() > began + 1.0
 
     (found,) = watched(engine, lambda: engine.refine([searching]), is_over)

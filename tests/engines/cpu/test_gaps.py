@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
 from evomeans.engines import Order
-from evomeans.engines.cpu.assignment import locate_center, score
-from evomeans.engines.cpu.bounds import MORE, renew_gaps, shrink_gaps
+from evomeans.engines.cpu.assignment import locate_center, renew_gaps, score, shrink_gaps
 from evomeans.engines.cpu.engine import CpuEngine
-from evomeans.engines.cpu.layout import BEST, CLOSEST, FAR, State, remember_center
+from evomeans.engines.cpu.layout import BEST, CLOSEST, FAR, MORE, State, remember_center
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.frame import Frame
 from oracles import FloatArray, assert_true_state, squared_distances, squares_in_tiles
@@ -224,12 +223,12 @@ def test_new_gaps_are_on_the_safe_side_of_scores_that_are_off(seed) -> None:
     # Half of the error; the other half is for what single precision adds here.
     off = rng.uniform(-error / 2, error / 2, truth.shape)
     scores = (truth - squares[:, None] + off).T.astype(np.float32, order="C")
-    lanes = np.zeros((3, WIDTH), np.float32)
+    work = CpuEngine(points)._workspace(k).work
+    lanes, work.samples.squares[:] = work.scratch.lanes[0], squares
+    work.scratch.scores[0], work.scratch.chosen[0] = scores, range(k)
     lanes[CLOSEST], lanes[BEST] = labels, scores[labels, np.arange(WIDTH)]
     state = one_tile(np.zeros(k), np.zeros(k), 0.0)
-    chosen = np.arange(k, dtype=np.int32)
-    single = squares[None].astype(np.float32)
-    renew_gaps(state, 0, single, chosen, k, scores, lanes, error)
+    renew_gaps(work, state, 0, 0, k, error)
     for j in range(k):
         others = labels != j
         exact = np.min(np.sqrt(truth[others, j]) - own[others], initial=float(FAR))
@@ -243,12 +242,11 @@ def test_new_gaps_are_on_the_safe_side_of_scores_that_are_off(seed) -> None:
 @jit
 def compute_scores(samples, centers, scratch, tile, chosen):
     for a in range(chosen.shape[0]):
-        j = chosen[a]
+        j = scratch.chosen[0, a] = chosen[a]
         remember_center(samples.rows, centers.exact, j)
-        locate_center(
-            samples.rows, samples, tile, centers.exact, j, a, scratch.offsets[0], scratch.away[0]
-        )
-    score(samples.rows, samples, tile, chosen, chosen.shape[0], scratch, 0)
+        offset = scratch.offsets[0, a]
+        scratch.away[0, a] = locate_center(samples, tile, centers.exact, j, offset)
+    score(samples, tile, scratch, 0, chosen.shape[0])
 
 
 def assert_scores_within_their_error(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from evomeans.compiled.jit import jit
-from evomeans.engines.cpu.bounds import PAD
+from evomeans.engines.cpu.layout import PAD
 from evomeans.engines.cpu.simd import (
     WIDTH,
     bits_float,
@@ -33,7 +33,7 @@ UNIT = 2.0**-24
 
 
 @st.composite
-def lanes(draw, rows: int = 2):
+def lanes(draw, rows: int = 4):
     """Rows of finite float32 numbers of all sizes, or of few values, so that many are equal."""
     rng = np.random.default_rng(draw(st.integers(0, 2**16)))
     kind = draw(st.sampled_from(["all sizes", "one size", "integers", "zeros"]))
@@ -88,12 +88,12 @@ def test_unsigned_integers_become_the_same_numbers(dtype) -> None:
     assert_array_equal(out[::-1].astype(np.int64), integers.astype(np.int64))
 
 
-# ---- arithmetic ----------------------------------------------------------------------------------
+# ---- operations ----------------------------------------------------------------------------------
 
 
 @jit
-def compute(pair, number, out):
-    a, b = load(pair, 0), load(pair, 1)
+def compute(four, number, out, masks, ends):
+    a, b, x, y = load(four, 0), load(four, 1), load(four, 2), load(four, 3)
     store(out, 0, a + b)
     store(out, 1, a - b)
     store(out, 2, a * b)
@@ -102,66 +102,33 @@ def compute(pair, number, out):
     store(out, 5, a * number)
     store(out, 6, lower(a, b))
     store(out, 7, higher(a, b))
+    store(out, 8, where_less(a, b, x, y))
+    store(out, 9, where_equal(a, b, x, y))
+    store(out, 10, multiply_add(a, b, x))
+    store(out, 11, root(higher(a, a - (a + a))))
+    masks[0], masks[1], masks[2] = less(a, b), unequal(a, b), unequal(a, a)
+    ends[0], ends[1] = lowest(a), highest(a)
 
 
-@given(lanes(), st.floats(-(2.0**50), 2.0**50, width=32))
-def test_arithmetic_rounds_as_numpy_does(pair, number) -> None:
-    (a, b), number = pair, np.float32(number)
-    out = np.empty((8, WIDTH), np.float32)
-    compute(pair, number, out)
-    expected = [a + b, a - b, a * b, a + number, a - number, a * number]
-    assert_array_equal(out, [*expected, np.minimum(a, b), np.maximum(a, b)])
-
-
-@jit
-def take_roots(values, out):
-    store(out, 0, root(load(values, 0)))
-
-
-@given(lanes(rows=1))
-def test_roots_are_off_by_less_than_half_of_what_bounds_are_widened_by(values) -> None:
-    """A compiler may compute them from an estimate; bounds allow for that. Zero stays zero."""
-    values = np.abs(values)
-    out = np.empty((1, WIDTH), np.float32)
-    take_roots(values, out)
-    exact = np.sqrt(values.astype(np.float64))
-    assert (np.abs(out - exact) <= PAD / 2 * exact).all()
-
-
-@jit
-def fuse(triple, out):
-    store(out, 0, multiply_add(load(triple, 0), load(triple, 1), load(triple, 2)))
-
-
-@given(lanes(rows=3))
-def test_multiply_add_is_rounded_once_or_twice(triple) -> None:
-    a, b, c = triple.astype(np.float64)
-    out = np.empty((1, WIDTH), np.float32)
-    fuse(triple, out)
-    exact = a * b + c
-    assert (np.abs(out[0] - exact) <= 1.01 * UNIT * (np.abs(a * b) + np.abs(exact)) + 1e-44).all()
-
-
-# ---- choice --------------------------------------------------------------------------------------
-
-
-@jit
-def choose(four, out, masks):
-    a, b, x, y = load(four, 0), load(four, 1), load(four, 2), load(four, 3)
-    store(out, 0, where_less(a, b, x, y))
-    store(out, 1, where_equal(a, b, x, y))
-    masks[0] = less(a, b)
-    masks[1] = unequal(a, b)
-    masks[2] = unequal(a, a)
-
-
-@given(lanes(rows=4))
-def test_choices_and_masks_compare_lane_by_lane(four) -> None:
-    a, b, x, y = four
-    out, masks = np.empty((2, WIDTH), np.float32), np.empty(3, np.uint64)
-    choose(four, out, masks)
-    assert_array_equal(out, [np.where(a < b, x, y), np.where(a == b, x, y)])
-    assert_array_equal(masks, [mask(a < b), mask(a != b), 0])
+@given(lanes(), st.floats(-(2.0**50), 2.0**50, width=32), st.integers(0, WIDTH - 1))
+def test_operations_are_those_of_numpy_lane_by_lane(four, number, place) -> None:
+    """Only roots and a·b + c may be rounded otherwise, and bounds allow for that."""
+    number, out = np.float32(number), np.empty((12, WIDTH), np.float32)
+    masks, ends = np.empty(3, np.uint64), np.empty(2, np.float32)
+    for extreme in (0.0, -1e15, 1e15):
+        four[0, place] += np.float32(extreme)
+        a, b, x, y = four
+        compute(four, number, out, masks, ends)
+        expected = [a + b, a - b, a * b, a + number, a - number, a * number]
+        expected += [np.minimum(a, b), np.maximum(a, b)]
+        assert_array_equal(out[:10], [*expected, np.where(a < b, x, y), np.where(a == b, x, y)])
+        assert_array_equal(masks, [mask(a < b), mask(a != b), 0])
+        assert_array_equal(ends, [a.min(), a.max()])
+        product, exact = a.astype(float) * b, a.astype(float) * b + x
+        error = 1.01 * UNIT * (np.abs(product) + np.abs(exact)) + 1e-44
+        assert (np.abs(out[10] - exact) <= error).all()
+        roots = np.sqrt(np.abs(a).astype(float))
+        assert (np.abs(out[11] - roots) <= PAD / 2 * roots).all()
 
 
 @jit
@@ -180,27 +147,6 @@ def test_the_lanes_of_a_mask_are_visited_from_the_first_to_the_last(bits) -> Non
     visited = np.empty(WIDTH, np.int64)
     count = visit(np.uint64(bits), visited)
     assert_array_equal(visited[:count], [lane for lane in range(WIDTH) if bits >> lane & 1])
-
-
-# ---- over all lanes ------------------------------------------------------------------------------
-
-
-@jit
-def find_ends(values, out):
-    out[0] = lowest(load(values, 0))
-    out[1] = highest(load(values, 0))
-
-
-@given(lanes(rows=1), st.integers(0, WIDTH - 1))
-def test_the_lowest_and_the_highest_lane_are_found_wherever_they_are(values, place) -> None:
-    out = np.empty(2, np.float32)
-    for extreme in (0.0, -1e20, 1e20):
-        values[0, place] += np.float32(extreme)
-        find_ends(values, out)
-        assert_array_equal(out, [values.min(), values.max()])
-
-
-# ---- single numbers ------------------------------------------------------------------------------
 
 
 @jit

@@ -5,10 +5,7 @@ from __future__ import annotations
 import gc
 
 import numpy as np
-import pytest
 
-from evomeans.engines import Order
-from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.cpu.layout import Solution
 from evomeans.engines.cpu.memory import KeptSolution, Memory
 from evomeans.engines.cpu.simd import WIDTH
@@ -88,17 +85,3 @@ def test_recycled_memory_fits_the_number_of_samples_and_clusters() -> None:
         assert state.gaps.shape == state.present.shape == (n_tiles, k)
         assert state.spread.shape == (n_tiles,)
         assert np.iinfo(state.labels.dtype).max >= k
-
-
-@pytest.mark.parametrize("budget", [0, 20_000, 2**31])
-def test_the_budget_changes_no_bit(budget) -> None:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(500, 3))
-    engine, plenty = CpuEngine(X, memory_budget=budget), CpuEngine(X)
-    (mother,) = engine.refine([Order(engine.samples_at(rng.random(5)))])
-    for _ in range(10):
-        start = Order(mother.centers, 0.5, rng.random(), removed=2, parent=mother.handle)
-        (child,) = engine.refine([start])
-        (expected,) = plenty.refine([Order(mother.centers, 0.5, start.quantile, removed=2)])
-        assert child.centers.tobytes() == expected.centers.tobytes()
-        mother = child

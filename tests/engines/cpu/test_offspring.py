@@ -113,10 +113,6 @@ def test_what_is_out_of_the_ordinary_is_left_to_the_search() -> None:
     assert engine.offspring(strangers, [MERGING]) is None
     engine.memory.forget(first.handle)
     assert engine.offspring(usual, [MERGING]) is None
-
-
-def test_an_order_without_parents_is_no_offspring() -> None:
-    engine = engine_of("dense")
     with pytest.raises(ValueError, match="needs the parents of its order"):
         engine.offspring(Order(np.zeros((5, 4))), [MERGING])
 

@@ -7,19 +7,25 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
+from evomeans.engines import Order, create_engine
+from evomeans.engines.cpu import order as module
 from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.cpu.order import (
     FEWEST_POLLED,
     LEADING,
     VALUES_AT_A_TIME,
+    find_planes,
     leading,
     leading_directions,
     neighbour_order,
+    ordered_rows,
     polled,
+    route,
 )
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import Abandoned
+from oracles import assert_same_bits
 from problems import KINDS, arranged, make_samples
 
 
@@ -99,8 +105,7 @@ def test_tiles_do_not_depend_on_the_units_of_the_data(exponent) -> None:
 # ---- neighbours ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("d", [1, 2, 20, 200])
-@pytest.mark.parametrize("offset", [0.0, 1e4])
+@pytest.mark.parametrize(("d", "offset"), [(1, 0.0), (2, 1e4), (20, 0.0), (200, 1e4)])
 def test_tiles_do_not_mix_clouds_that_fill_whole_tiles(dtype, d, offset) -> None:
     """Clouds of one to four tiles, far apart and shuffled: each tile is inside one cloud."""
     rng = np.random.default_rng(d)
@@ -183,3 +188,63 @@ def test_leading_directions_of_very_wide_samples_can_be_abandoned() -> None:
     looks.append(1)
     with pytest.raises(Abandoned):
         leading_directions(few, 4, refuse)
+
+
+# ---- many samples: buckets first -------------------------------------------------------------
+
+
+@pytest.fixture
+def _small_buckets(monkeypatch) -> None:
+    monkeypatch.setattr(module, "BUCKET_ROWS", 300)
+    monkeypatch.setattr(module, "ROUTED_AT_ONCE", 1000)
+
+
+@pytest.mark.usefixtures("_small_buckets")
+@pytest.mark.parametrize("kind", ["normal", "blobs", "duplicates", "constant", "outliers"])
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_every_row_has_one_place(kind, n_jobs, dtype) -> None:
+    X = make_samples(kind, 5_003, 4, dtype, np.random.default_rng(0))
+    frame = Frame.around(X)
+    order, rows = ordered_rows(X, frame, 64, n_jobs)
+    assert_permutation(order, len(X))
+    assert_array_equal(rows, frame.encode(X)[order])
+    assert rows.dtype == dtype
+
+
+@pytest.mark.usefixtures("_small_buckets")
+def test_the_order_does_not_depend_on_threads_or_chunks(monkeypatch) -> None:
+    X = make_samples("blobs", 4_000, 3, np.float64, np.random.default_rng(1))
+    expected, _ = ordered_rows(X, Frame.around(X), 64, 1)
+    monkeypatch.setattr(module, "ROUTED_AT_ONCE", 77)
+    found, _ = ordered_rows(X, Frame.around(X), 64, 4)
+    assert_array_equal(found, expected)
+
+
+def test_neighbours_stand_together(monkeypatch) -> None:
+    """As well as without buckets, within a few percent, if buckets are not too small."""
+    monkeypatch.setattr(module, "BUCKET_ROWS", 5_000)
+    X = np.random.default_rng(2).normal(size=(20_000, 3))
+    order, _ = ordered_rows(X, Frame.around(X), WIDTH, 1)
+    assert mean_radius(X, order) < 1.05 * mean_radius(X, neighbour_order(X, WIDTH))
+
+
+def test_buckets_have_about_the_same_size() -> None:
+    X = np.random.default_rng(3).normal(size=(20_000, 5))
+    tree, found = find_planes(X, Frame.around(X), 4), np.empty(len(X), np.uint16)
+    route(Frame.around(X).encode(X), *tree, 4, found)
+    sizes = np.bincount(found, minlength=16)
+    assert len(sizes) == 16
+    assert sizes.min() > 0.6 * len(X) / 16
+    assert sizes.max() < 1.5 * len(X) / 16
+
+
+@pytest.mark.usefixtures("_small_buckets")
+def test_a_refinement_does_not_depend_on_it(monkeypatch) -> None:
+    rng = np.random.default_rng(4)
+    X, weights = make_samples("blobs", 3_000, 3, np.float32, rng), rng.random(3_000)
+    results = []
+    for many in (10**9, 1):
+        monkeypatch.setattr("evomeans.engines.cpu.samples.MANY_ROWS", many)
+        engine = create_engine("cpu", X, weights, n_jobs=2)
+        results += engine.refine([Order(engine.samples_at(np.linspace(0.1, 0.9, 6)))])
+    assert_same_bits(*results)

@@ -34,9 +34,6 @@ def refined(X, local_search: LocalSearch, k: int = 9, least: float = 0.0) -> lis
 def step_by_step(monkeypatch) -> None:
     """Take no end of the kernel for one, and let the course decide about every step."""
     monkeypatch.setattr("evomeans.engines.cpu.engine.is_common_end", lambda *given: False)
-    monkeypatch.setattr(
-        Refining, "complete", lambda self, move, outcome, weight: self.step_by_step(weight)
-    )
 
 
 @pytest.mark.parametrize("samples", SAMPLES)
@@ -81,13 +78,11 @@ def test_swaps_that_seem_to_end_higher_are_repeated_step_by_step(monkeypatch) ->
     """What the kernel has done is not trusted then; the course decides, by the same values."""
     X = SAMPLES["clusters"]
     expected = refined(X, DEEP)[0]
-    true_outcome, steps = Workspace.outcome.fget, Refining.step_by_step
+    true_outcome, steps = Workspace.outcome.fget, Refining.follow
     misled = property(lambda workspace: true_outcome(workspace)._replace(unswapped=0.0))
     repeated = []
     monkeypatch.setattr(Workspace, "outcome", misled)
-    monkeypatch.setattr(
-        Refining, "step_by_step", lambda *given: repeated.append(given) or steps(*given)
-    )
+    monkeypatch.setattr(Refining, "follow", lambda *given: repeated.append(given) or steps(*given))
     deep = refined(X, DEEP)[0]
     assert repeated
     assert deep.n_iter == expected.n_iter

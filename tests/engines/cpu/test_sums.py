@@ -17,9 +17,9 @@ from evomeans.engines.frame import column_scales, limb_bits
 
 @jit
 def move(samples, sums, before, after, i):
-    add_row(samples.rows, samples, sums, after, i, 1.0)
+    add_row(samples, sums, after, i, 1.0)
     if before >= 0:
-        add_row(samples.rows, samples, sums, before, i, -1.0)
+        add_row(samples, sums, before, i, -1.0)
 
 
 def samples_of(rows, weights, scales, limb):

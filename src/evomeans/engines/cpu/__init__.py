@@ -7,18 +7,17 @@ Files in the order to read them:
 2. ``samples.py``, ``order.py``: from the user's data to tiles of 64 neighbours; with many samples
    in parallel, and late.
 3. ``simd.py``: 64 numbers as one value, for vector registers.
-4. ``bounds.py``: the bounds, and how they shrink when centres move.
-5. ``assignment.py``: one assignment, from bounds to labels.
-6. ``sums.py``: exact cluster sums.
-7. ``threads.py``: how threads share the tiles and meet.
-8. ``seeding.py``, ``rounds.py``: distances to the closest centre, draws by distance, k-means++, and
+4. ``assignment.py``: one assignment, from bounds to labels.
+5. ``sums.py``: exact cluster sums.
+6. ``threads.py``: how threads share the tiles and meet.
+7. ``seeding.py``, ``rounds.py``: distances to the closest centre, draws by distance, k-means++, and
    what takes its place where it would take long.
-9. ``refine.py``: a whole refinement in one kernel, with momentum.
-10. ``hartigan.py``: moves of single samples.
-11. ``swaps/``: swaps of centres, followed locally.
-12. ``offspring.py``: a whole offspring in one kernel, and the better parts of two solutions.
-13. ``predict.py``: the closest centres by a matrix product, for ``engines/nearest.py``.
-14. ``kernels.py``, ``workspace.py``, ``course.py``, ``memory.py``, ``engine.py``: types and
+8. ``refine.py``: a whole refinement in one kernel, with momentum.
+9. ``hartigan.py``: moves of single samples.
+10. ``swaps/``: swaps of centres, followed locally.
+11. ``offspring.py``: a whole offspring in one kernel, and the better parts of two solutions.
+12. ``predict.py``: the closest centres by a matrix product, for ``engines/nearest.py``.
+13. ``kernels.py``, ``workspace.py``, ``course.py``, ``memory.py``, ``engine.py``: types and
     addresses of kernels, calling them, the course of a refinement, kept solutions, and the engine.
 """
 

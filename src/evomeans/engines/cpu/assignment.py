@@ -1,5 +1,20 @@
 """One assignment step: the bounds first, then the few comparisons that they leave.
 
+For every tile T and every centre j there is a *gap*, a lower bound of
+
+    ‖x − c_j‖ − ‖x − c_x‖
+
+over the samples x of T that belong to another centre c_x than c_j. While it is positive, centre j
+wins no sample of the tile. When centres move, each distance changes by at most the length of the
+move:
+
+    gaps[T, j]  −=  move of c_j  +  largest move of a centre present in T
+    spread[T]   +=  largest move of a centre present in T
+
+where the *spread* is an upper bound of ‖x − c_x‖ in T. Bounds are in single precision, rounded to
+the safe side by more than it can be off. A tile is compared with the few centres whose gap is used
+up, and this gives them new gaps.
+
 The samples of a tile are compared with a few centres, 64 samples at a time. With x and c relative
 to the middle of the tile, ‖x − c‖² = ‖x‖² + (‖c‖² − 2x·c). The term in brackets is the *score* of
 the centre: the lowest score wins, and it costs one multiplication per feature.
@@ -21,34 +36,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.compiled.jit import FINITE, jit
-from evomeans.engines.cpu.bounds import LESS, MORE, NOTHING, renew_gaps, shrink_gaps
 from evomeans.engines.cpu.layout import (
     BEST,
     CLOSEST,
     ENDLESS,
     FAR,
+    LESS,
+    MORE,
+    NOTHING,
     SECOND,
-    Centers,
-    Rows,
     Samples,
     Scratch,
     SparseRows,
     State,
+    WorkArrays,
     by_row_type,
+    copy_row,
     squared_distance,
 )
 from evomeans.engines.cpu.simd import (
     EVERY_LANE,
     WIDTH,
+    bits_float,
     first_lane,
+    float_bits,
     higher,
+    highest,
     less,
     load,
     lower,
+    lowest,
     multiply_add,
     repeat,
+    root,
     store,
     unequal,
+    where_equal,
     where_less,
 )
 from evomeans.engines.cpu.sums import add_row
@@ -61,37 +84,67 @@ UNDERFLOW = np.float32(1e-36)
 FEW_OF_ALL = 4
 
 
-def _locate_center_dense(
-    rows: Rows,
-    samples: Samples,
-    tile: int,
-    centers: FloatArray,
-    j: int,
-    a: int,
-    offsets: SingleArray,
-    away: SingleArray,
+@jit
+def shrink_gaps(state: State, tile: int, drift: SingleArray, approached: SingleArray) -> np.bool_:
+    """Reduce the gaps of a tile by what the centres moved; return whether any is used up.
+
+    ``drift`` and ``approached`` are those of :class:`~evomeans.engines.cpu.layout.Centers`.
+    """
+    gaps, present, spread = state.gaps, state.present, state.spread
+    k = drift.shape[0]
+    # As integers: the bits of non-negative floats are in the order of the floats, and only integer
+    # maxima are vectorised. −1 is all bits and keeps a drift; −0 is none and masks it out.
+    moved = np.int32(0)
+    for j in range(k):
+        moved = max(moved, float_bits(drift[j]) & -np.int32(present[tile, j]))
+    own = bits_float(moved)
+    # The highest bit is the sign: after OR of all gaps it is set if any of them is negative.
+    signs = np.int32(0)
+    for j in range(k):
+        gap = (gaps[tile, j] - (approached[j] + own)) * LESS
+        gaps[tile, j] = gap
+        signs |= float_bits(gap)
+    spread[tile] = (spread[tile] + own) * MORE
+    return signs < 0
+
+
+@jit
+def renew_gaps(
+    work: WorkArrays, state: State, tile: int, thread: int, count: int, error: np.float32
 ) -> None:
-    """Set ``offsets[a]`` to −2 (c_j − middle), and ``away[a]`` to ‖c_j − middle‖²."""
+    """Set the spread of a tile, and the gaps of the centres it was compared with, from scores.
+
+    These may be off by the ``error``.
+    """
+    scratch, nothing = work.scratch, repeat(NOTHING)
+    chosen, scores, lanes = scratch.chosen[thread], scratch.scores[thread], scratch.lanes[thread]
+    square, closest = load(work.samples.squares, tile), load(lanes, CLOSEST)
+    own = root(higher(square + load(lanes, BEST), nothing) + error) * MORE
+    square = square - error
+    state.spread[tile] = highest(own)
+    for a in range(count):
+        name = repeat(np.float32(chosen[a]))
+        gap = root(higher(square + load(scores, a), nothing)) * LESS - own
+        state.gaps[tile, chosen[a]] = lowest(where_equal(closest, name, repeat(FAR), gap))
+
+
+def _locate_center_dense(
+    samples: Samples, tile: int, centers: FloatArray, j: int, offset: SingleArray
+) -> float:
+    """Set ``offset`` to −2 (c_j − middle); return ‖c_j − middle‖²."""
     middles = samples.middles
     total = 0.0
-    for t in range(rows.shape[1]):
-        offset = centers[j, t] - middles[tile, t]
-        offsets[a, t] = -2.0 * offset
-        total += offset * offset
-    away[a] = total
+    for t in range(centers.shape[1]):
+        difference = centers[j, t] - middles[tile, t]
+        offset[t] = -2.0 * difference
+        total += difference * difference
+    return total
 
 
 def _locate_center_sparse(
-    rows: SparseRows,
-    samples: Samples,
-    tile: int,
-    centers: FloatArray,
-    j: int,
-    a: int,
-    offsets: SingleArray,
-    away: SingleArray,
-) -> None:
-    away[a] = rows.center_squares[j]
+    samples: Samples, tile: int, centers: FloatArray, j: int, offset: SingleArray
+) -> float:
+    return samples.rows.center_squares[j]
 
 
 locate_center = by_row_type(
@@ -109,22 +162,13 @@ def score_error(samples: Samples, tile: int, farthest: np.float32) -> np.float32
     return samples.roundoff * extent * extent + UNDERFLOW
 
 
-def _score_dense(
-    rows: Rows,
-    samples: Samples,
-    tile: int,
-    chosen: NDArray[np.int32],
-    count: int,
-    scratch: Scratch,
-    thread: int,
-) -> None:
+def _score_dense(samples: Samples, tile: int, scratch: Scratch, thread: int, count: int) -> None:
     """Set ``scratch.scores`` for the first ``count`` of the chosen centres and all 64 samples.
 
     :func:`locate_center` has set the offsets of these centres.
     """
     offsets, away = scratch.offsets[thread], scratch.away[thread]
-    scores = scratch.scores[thread]
-    n_features = rows.shape[1]
+    scores, n_features = scratch.scores[thread], samples.rows.shape[1]
     first = tile * n_features
     # Two centres at a time: each feature that is loaded is used twice.
     for a in range(0, count - 1, 2):
@@ -143,15 +187,8 @@ def _score_dense(
         store(scores, count - 1, one)
 
 
-def _score_sparse(
-    rows: SparseRows,
-    samples: Samples,
-    tile: int,
-    chosen: NDArray[np.int32],
-    count: int,
-    scratch: Scratch,
-    thread: int,
-) -> None:
+def _score_sparse(samples: Samples, tile: int, scratch: Scratch, thread: int, count: int) -> None:
+    rows, chosen = samples.rows, scratch.chosen[thread]
     k, last = rows.center_squares.shape[0], rows.squares.shape[0] - 1
     products, scores = scratch.products[thread], scratch.scores[thread]
     # Coordinates that are neighbours in memory are cheap: take all centres, unless few are wanted.
@@ -217,20 +254,13 @@ def forget(state: State, k: int, thread: int, n_threads: int) -> None:
 
 
 @jit(by_address=True)
-def reassign(
-    samples: Samples,
-    state: State,
-    centers: Centers,
-    scratch: Scratch,
-    gone: int,
-    thread: int,
-    n_threads: int,
-) -> None:
+def reassign(work: WorkArrays, state: State, gone: int, thread: int, n_threads: int) -> None:
     """Assign a thread's share of the tiles to the closest centres, after these have moved.
 
     The state is true for the centres before their move, and in the end for ``centers.exact``. Sums
     follow the labels. ``gone`` is the centre that is NOWHERE at present; −1 for none.
     """
+    centers, scratch = work.centers, work.scratch
     pairs, n_tiles, barrier = 0, state.spread.shape[0], scratch.barrier
     for nth in range(n_tiles):
         tile = nth_item(nth, thread, n_threads)
@@ -238,23 +268,15 @@ def reassign(
         if tile >= n_tiles or barrier[ABANDONED] != 0:
             break
         if shrink_gaps(state, tile, centers.drift, centers.approached):
-            count = choose_centers(samples, state, centers, scratch, gone, tile, thread)
+            count = choose_centers(work, state, gone, tile, thread)
             if count > 0:
-                compare(samples, state, centers, scratch, tile, count, thread)
+                compare(work, state, tile, thread, count)
                 pairs += count
     scratch.counts[thread, PAIRS] += pairs * WIDTH
 
 
 @jit(inline=False)
-def choose_centers(
-    samples: Samples,
-    state: State,
-    centers: Centers,
-    scratch: Scratch,
-    gone: int,
-    tile: int,
-    thread: int,
-) -> int:
+def choose_centers(work: WorkArrays, state: State, gone: int, tile: int, thread: int) -> int:
     """List the centres to compare a tile with: those present in it, and rivals close enough.
 
     Rivals are centres whose gap is used up. No sample is farther from its closest centre than
@@ -264,6 +286,7 @@ def choose_centers(
 
     Returns the length of the list, ``scratch.chosen[thread]``. Zero if no rival is close enough.
     """
+    samples, exact, scratch = work.samples, work.centers.exact, work.scratch
     gaps, present = state.gaps, state.present
     chosen, offsets, away = scratch.chosen[thread], scratch.offsets[thread], scratch.away[thread]
     # Without a branch, which would be hard to predict: each centre is written behind the list,
@@ -274,7 +297,7 @@ def choose_centers(
         listed += (gaps[tile, j] < NOTHING) | ((present[tile, j] != 0) & (j != gone))
     closest = ENDLESS
     for a in range(listed):
-        locate_center(samples.rows, samples, tile, centers.exact, chosen[a], a, offsets, away)
+        away[a] = locate_center(samples, tile, exact, chosen[a], offsets[a])
         closest = min(closest, away[a])
     radius = samples.radii[tile]
     farthest = min(state.spread[tile], (np.sqrt(closest) + radius) * MORE)
@@ -289,42 +312,33 @@ def choose_centers(
             if count < a:
                 chosen[count] = j
                 away[count] = away[a]
-                for t in range(offsets.shape[1]):
-                    offsets[count, t] = offsets[a, t]
+                copy_row(offsets, a, offsets, count)
             count += 1
     return count if rivals > 0 else 0
 
 
 @jit(inline=False)
-def compare(
-    samples: Samples,
-    state: State,
-    centers: Centers,
-    scratch: Scratch,
-    tile: int,
-    count: int,
-    thread: int,
-) -> None:
+def compare(work: WorkArrays, state: State, tile: int, thread: int, count: int) -> None:
     """Find the closest of the chosen centres for every sample of a tile; renew labels and gaps."""
-    chosen = scratch.chosen[thread]
-    scores, lanes = scratch.scores[thread], scratch.lanes[thread]
-    error = score_chosen(samples, scratch, tile, count, thread)
+    samples, scratch = work.samples, work.scratch
+    lanes = scratch.lanes[thread]
+    error = score_chosen(samples, tile, scratch, thread, count)
     close = less(load(lanes, SECOND) - load(lanes, BEST), repeat(error + error))
     if close != 0:
-        decide_close_calls(samples, centers.exact, chosen, count, lanes, tile, close)
+        decide_close_calls(work, tile, thread, count, close)
     changed = unequal(load(state.labels, tile), load(lanes, CLOSEST))
     if changed != 0:
-        relabel(samples, state, centers, lanes, tile, changed, thread)
-    renew_gaps(state, tile, samples.squares, chosen, count, scores, lanes, error)
+        relabel(work, state, tile, thread, changed)
+    renew_gaps(work, state, tile, thread, count, error)
 
 
 @jit
 def score_chosen(
-    samples: Samples, scratch: Scratch, tile: int, count: int, thread: int
+    samples: Samples, tile: int, scratch: Scratch, thread: int, count: int
 ) -> np.float32:
     """Score the chosen centres and find the lowest scores; return the error of a score."""
     chosen, away = scratch.chosen[thread], scratch.away[thread]
-    score(samples.rows, samples, tile, chosen, count, scratch, thread)
+    score(samples, tile, scratch, thread, count)
     find_lowest(scratch.scores[thread], chosen, count, scratch.lanes[thread])
     farthest = NOTHING
     for a in range(count):
@@ -351,18 +365,13 @@ def find_lowest(
 
 @jit(inline=False)
 def decide_close_calls(
-    samples: Samples,
-    exact: FloatArray,
-    chosen: NDArray[np.int32],
-    count: int,
-    lanes: SingleArray,
-    tile: int,
-    close: np.uint64,
+    work: WorkArrays, tile: int, thread: int, count: int, close: np.uint64
 ) -> None:
     """Set CLOSEST in double precision where single precision cannot; the lowest index wins a tie.
 
     ``close`` has the bits of the samples concerned.
     """
+    samples, exact, chosen = work.samples, work.centers.exact, work.scratch.chosen[thread]
     last = samples.order.shape[0] - 1
     while close != 0:
         lane = first_lane(close)
@@ -374,20 +383,13 @@ def decide_close_calls(
             square = squared_distance(samples.rows, i, exact, chosen[a])
             if square < closest or (square == closest and chosen[a] < label):
                 closest, label = square, np.int64(chosen[a])
-        lanes[CLOSEST, lane] = label
+        work.scratch.lanes[thread, CLOSEST, lane] = label
 
 
 @jit(inline=False)
-def relabel(
-    samples: Samples,
-    state: State,
-    centers: Centers,
-    lanes: SingleArray,
-    tile: int,
-    changed: np.uint64,
-    thread: int,
-) -> None:
+def relabel(work: WorkArrays, state: State, tile: int, thread: int, changed: np.uint64) -> None:
     """Move the samples of a tile whose bit is set in ``changed`` to their new clusters."""
+    samples, centers, lanes = work.samples, work.centers, work.scratch.lanes[thread]
     labels, present = state.labels, state.present
     sums, touched = centers.sums[thread], centers.touched
     n_samples, k = samples.order.shape[0], centers.weights.shape[0]
@@ -403,8 +405,8 @@ def relabel(
             present[tile, before] = 0
         # The copies that fill up the last tile belong to no cluster sum.
         if i < n_samples:
-            add_row(samples.rows, samples, sums, after, i, 1.0)
+            add_row(samples, sums, after, i, 1.0)
             touched[thread, after] = 1
             if before < k:
-                add_row(samples.rows, samples, sums, before, i, -1.0)
+                add_row(samples, sums, before, i, -1.0)
                 touched[thread, before] = 1

@@ -7,6 +7,7 @@ follows where that leaves something to be done.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,14 +22,13 @@ from evomeans.engines.course import (
     Relocate,
     Snap,
     Step,
-    Steps,
     Swap,
     course,
 )
 from evomeans.engines.cpu.kernels import Move
-from evomeans.engines.cpu.layout import Solution
+from evomeans.engines.cpu.layout import Outcome, Solution
 from evomeans.engines.cpu.samples import dense_rows, sit_on_centers
-from evomeans.engines.cpu.workspace import Outcome, Workspace
+from evomeans.engines.cpu.workspace import Workspace
 from evomeans.engines.frame import means_of
 from evomeans.engines.protocol import Order
 from evomeans.engines.rules import CERTAINLY_NO_ROUNDING, split_mixture
@@ -58,11 +58,12 @@ def is_common_end(outcome: Outcome, total_weight: float) -> bool:
     inertia = outcome.inertia
     if math.isinf(inertia):
         return True
-    is_misled = outcome.swaps_kept > 0.0 and inertia > outcome.unswapped
+    is_misled = outcome.swaps_kept > 0 and inertia > outcome.unswapped
     is_rounding = inertia <= CERTAINLY_NO_ROUNDING * total_weight
     return not (is_misled or is_rounding or outcome.n_empty)
 
 
+@dataclass
 class Refining:
     """Carries out one course.
 
@@ -74,36 +75,19 @@ class Refining:
     * ``found``, out
     """
 
-    def __init__(
-        self,
-        workspace: Workspace,
-        start: Order,
-        draw: WeightedDraw,
-        known: Solution | None,
-        found: Solution,
-    ) -> None:
-        self.workspace = workspace
-        self.start = start
-        self.draw = draw
-        self.known = known
-        self.found = found
-        self.n_iter = 0
-        self._inherited: Solution | None = found
-        self._go_to(None)
+    workspace: Workspace
+    start: Order
+    draw: WeightedDraw
+    known: Solution | None
+    found: Solution
+    n_iter: int = 0
+    _inherited: Solution | None = None
+    _target: FloatArray | None = None
+    _relocation: dict[str, Any] = field(default_factory=dict)
 
-    def complete(self, move: Move, outcome: Outcome, total_weight: float) -> Level:
-        """Do what is left after a move that was to be the whole refinement, but was not."""
-        if move.leads or outcome.swaps_kept >= 0.0:
-            return self.step_by_step(total_weight)
-        self.n_iter = int(outcome.iterations)
-        return self._follow(course(self.start, total_weight, self.workspace.level))
-
-    def step_by_step(self, total_weight: float) -> Level:
-        """Begin anew, and let the course decide about every step."""
-        return self._follow(course(self.start, total_weight))
-
-    def _follow(self, steps: Steps[Level]) -> Level:
-        answer: Any = None
+    def follow(self, total_weight: float) -> Level:
+        """Let the course decide about every step."""
+        answer, steps = None, course(self.start, total_weight)
         while True:
             try:
                 answer = self._answer(steps.send(answer))

@@ -191,10 +191,10 @@ class CpuEngine(Engine):
             inertia, n_iter = outcome.inertia, int(outcome.iterations)
             if not is_common_end(outcome, self.total_weight):
                 refining = Refining(workspace, start, self._draw, known, found)
-                inertia = refining.complete(move, outcome, self.total_weight).inertia
+                inertia = refining.follow(self.total_weight).inertia
                 n_iter = refining.n_iter
         except Abandoned:
-            if workspace.outcome.swaps_kept > 0.0:
+            if workspace.outcome.swaps_kept > 0:
                 most = self.frame.inertia_in_data_units(workspace.outcome.unswapped)
                 return Refinement.stopped(start, workspace.swapped.centers.copy(), most)
             # A workspace that no kernel has entered yet is blank.
@@ -237,7 +237,7 @@ class CpuEngine(Engine):
         if outcome.made_by == NO_CHILD or not is_common_end(outcome, self.total_weight):
             memory.give_back(found)
             return None
-        way = WAYS[int(outcome.made_by)]
+        way = WAYS[outcome.made_by]
         return self._remembered(found, outcome.inertia, int(outcome.iterations), way)
 
     def _remembered(

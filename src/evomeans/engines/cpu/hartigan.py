@@ -25,16 +25,19 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.assignment import UNDERFLOW, locate_center, score_chosen
-from evomeans.engines.cpu.bounds import LESS, MORE, NOTHING
 from evomeans.engines.cpu.layout import (
     BEST,
     FACTOR,
     FAR,
+    LESS,
+    MORE,
+    NOTHING,
     WEIGHT,
     Centers,
     Samples,
-    Scratch,
     State,
+    WorkArrays,
+    copy_row,
     remember_center,
     squared_distance,
     weight_of,
@@ -66,31 +69,26 @@ LIGHT = 1e30
 
 
 @jit(by_address=True)
-def move_singles(
-    samples: Samples, state: State, centers: Centers, scratch: Scratch, thread: int, n_threads: int
-) -> None:
+def move_singles(work: WorkArrays, state: State, thread: int, n_threads: int) -> None:
     """Make one pass of single moves, from a fixed point of K-means; see :func:`visit`."""
-    mark(samples, state, centers, scratch, thread, n_threads)
-    meet(scratch.barrier, n_threads)
+    mark(work, state, thread, n_threads)
+    meet(work.scratch.barrier, n_threads)
     if thread == 0:
-        visit(samples, state, centers, scratch)
-    meet(scratch.barrier, n_threads)
+        visit(work, state)
+    meet(work.scratch.barrier, n_threads)
 
 
 @jit
-def mark(
-    samples: Samples, state: State, centers: Centers, scratch: Scratch, thread: int, n_threads: int
-) -> None:
+def mark(work: WorkArrays, state: State, thread: int, n_threads: int) -> None:
     """Mark the samples of a thread's share of the tiles that would gain by a move."""
-    n_tiles, barrier = state.spread.shape[0], scratch.barrier
-    set_shares(samples, centers.weights, scratch.shares[thread])
+    n_tiles, barrier = state.spread.shape[0], work.scratch.barrier
+    set_shares(work.samples, work.centers.weights, work.scratch.shares[thread])
     for nth in range(n_tiles):
         tile = nth_item(nth, thread, n_threads)
         if tile >= n_tiles or barrier[ABANDONED] != 0:
             break
-        if find_rivals(samples, state, centers.changed, scratch, tile, thread):
-            count = choose_targets(samples, state, centers, scratch, tile, thread)
-            mark_tile(samples, state, centers, scratch, tile, count, thread)
+        if find_rivals(work, state, tile, thread):
+            mark_tile(work, state, tile, thread, choose_targets(work, state, tile, thread))
 
 
 @jit
@@ -109,26 +107,16 @@ def set_shares(samples: Samples, totals: FloatArray, shares: SingleArray) -> Non
 
 
 @jit
-def find_rivals(
-    samples: Samples,
-    state: State,
-    changed: NDArray[np.uint8],
-    scratch: Scratch,
-    tile: int,
-    thread: int,
-) -> np.bool_:
+def find_rivals(work: WorkArrays, state: State, tile: int, thread: int) -> np.bool_:
     """Set the gaps below which samples of a tile might move; return whether there are such gaps.
 
-    A move from a to b needs ‖x − c_b‖ < ρ‖x − c_a‖, with ρ² = W_a/(W_a − w) · (W_b + w)/W_b. So the
-    gap has to be below (ρ − 1)‖x − c_a‖, where ρ − 1 ≤ (ρ² − 1)/2, and ‖x − c_a‖ is at most the
-    spread.
-
-    A move that was impossible in the last pass is possible now only if one of its two clusters has
-    changed.
+    A move from a to b needs a gap below (ρ − 1)‖x − c_a‖, with ρ² = W_a/(W_a − w) · (W_b + w)/W_b.
+    ρ − 1 is at most (ρ² − 1)/2, and ‖x − c_a‖ at most the spread. A move that was impossible in the
+    last pass is possible now only if one of its two clusters has changed.
     """
-    gaps, present = state.gaps, state.present
-    shares, gap_limits = scratch.shares[thread], scratch.gap_limits
-    k, spread, weight = changed.shape[0], state.spread[tile], heaviest(samples, tile)
+    gaps, present, changed = state.gaps, state.present, work.centers.changed
+    shares, gap_limits = work.scratch.shares[thread], work.scratch.gap_limits
+    k, spread, weight = changed.shape[0], state.spread[tile], heaviest(work.samples, tile)
     # Maxima and signs by integer operations, as in ``shrink_gaps``: AND with −1 keeps a number, and
     # AND with −0 drops that of a centre that is not present, or of a pair that has not changed.
     most, own_changed = np.int32(0), np.uint8(0)
@@ -147,19 +135,18 @@ def find_rivals(
 
 
 @jit
-def choose_targets(
-    samples: Samples, state: State, centers: Centers, scratch: Scratch, tile: int, thread: int
-) -> int:
+def choose_targets(work: WorkArrays, state: State, tile: int, thread: int) -> int:
     """List the centres to which samples of a tile might move, and those present in it.
 
     Returns the length of the list, ``scratch.chosen[thread]``.
     """
+    samples, exact, scratch = work.samples, work.centers.exact, work.scratch
     gaps, present, gap_limits = state.gaps, state.present, scratch.gap_limits
     chosen, offsets, away = scratch.chosen[thread], scratch.offsets[thread], scratch.away[thread]
     count = 0
     for j in range(gaps.shape[1]):
         if gaps[tile, j] < gap_limits[thread, j] or present[tile, j] != 0:
-            locate_center(samples.rows, samples, tile, centers.exact, j, count, offsets, away)
+            away[count] = locate_center(samples, tile, exact, j, offsets[count])
             chosen[count] = j
             count += 1
     return count
@@ -178,41 +165,31 @@ def heaviest(samples: Samples, tile: int) -> np.float32:
 
 @jit
 def leaving_factor(total: float, weight: float) -> float:
-    """Return W / (W − w): leaving lowers the sum of squares by this times w‖x − c‖².
-
-    Zero if the cluster would be empty: no sample may empty a cluster.
-    """
+    """Return W / (W − w), by which leaving saves w‖x − c‖²; zero if nothing would be left."""
     rest = total - weight
     return total / rest if rest > 0.0 else 0.0
 
 
 @jit
 def arriving_divisor(total: float, weight: float) -> float:
-    """Return (W + w) / W: an arrival raises the sum of squares by w‖x − c‖² divided by this.
+    """Return (W + w) / W, of which an arrival costs w‖x − c‖²; zero for an empty cluster.
 
-    Zero for an empty cluster: no sample may move there, for the engine refills empty clusters.
+    No sample may move there, for the engine refills empty clusters.
     """
     return (total + weight) / total if total > 0.0 else 0.0
 
 
 @jit(inline=False)
-def mark_tile(
-    samples: Samples,
-    state: State,
-    centers: Centers,
-    scratch: Scratch,
-    tile: int,
-    count: int,
-    thread: int,
-) -> None:
+def mark_tile(work: WorkArrays, state: State, tile: int, thread: int, count: int) -> None:
     """Compare the samples of a tile with the chosen centres, and mark those that would gain.
 
     Single precision, with its error on the side of a move, decides which pairs to confirm.
     """
+    samples, scratch = work.samples, work.scratch
     chosen, shares = scratch.chosen[thread], scratch.shares[thread]
     scores, lanes = scratch.scores[thread], scratch.lanes[thread]
-    error = score_chosen(samples, scratch, tile, count, thread)
-    weigh_lanes(samples, state, centers.weights, lanes, tile)
+    error = score_chosen(samples, tile, scratch, thread, count)
+    weigh_lanes(samples, state, work.centers.weights, lanes, tile)
     square = load(samples.squares, tile)
     nothing = repeat(NOTHING)
     own = (higher(square + load(lanes, BEST), nothing) + error) * load(lanes, FACTOR)
@@ -222,7 +199,7 @@ def mark_tile(
             divisor = load(lanes, WEIGHT) * share + MORE
             likely = less(square + load(scores, a) - error, own * divisor)
             if likely != 0:
-                confirm(samples, state, centers, scratch.marks, tile, chosen[a], likely)
+                confirm(work, state, tile, chosen[a], likely)
 
 
 @jit
@@ -240,19 +217,12 @@ def weigh_lanes(
 
 
 @jit(inline=False)
-def confirm(
-    samples: Samples,
-    state: State,
-    centers: Centers,
-    marks: NDArray[np.uint8],
-    tile: int,
-    j: Index,
-    likely: np.uint64,
-) -> None:
+def confirm(work: WorkArrays, state: State, tile: int, j: Index, likely: np.uint64) -> None:
     """Mark the samples that gain by a move to centre ``j``, in double precision.
 
     ``likely`` has the bits of the samples of the tile to look at.
     """
+    samples, centers, marks = work.samples, work.centers, work.scratch.marks
     while likely != 0:
         lane = first_lane(likely)
         likely &= likely - np.uint64(1)
@@ -267,30 +237,28 @@ def confirm(
 
 
 @jit(inline=False)
-def visit(samples: Samples, state: State, centers: Centers, scratch: Scratch) -> None:
+def visit(work: WorkArrays, state: State) -> None:
     """Move the marked samples, one after the other, and the centres with them.
 
-    In the end ``centers.exact`` are the means of the clusters, ``before`` where they were at first,
-    and ``drift`` the moves between these. The state has the new labels, and bounds that are true
-    for ``before``. ``largest_move`` says whether anything has moved, and the marks are zero.
+    What is valid then is in docs/background/cpu-engine.md. ``largest_move`` says whether anything
+    has moved, and the marks are zero.
     """
+    samples, centers, scratch = work.samples, work.centers, work.scratch
     exact, before, marks = centers.exact, centers.before, scratch.marks
-    barrier = scratch.barrier
     for j in range(exact.shape[0]):
         centers.changed[j] = 0
-        for t in range(exact.shape[1]):
-            before[j, t] = exact[j, t]
+        copy_row(exact, j, before, j)
     moves = 0
     for row in range(marks.shape[0]):
         if marks[row] != 0:
             marks[row] = 0
-            if barrier[ABANDONED] != 0:
+            if scratch.barrier[ABANDONED] != 0:
                 continue
             i = np.int64(samples.places[row])
             target = best_move(samples, state, centers, i)
             if target >= 0:
                 moves += 1
-                move(samples, state, centers, scratch, i, target)
+                move(work, state, i, target)
     for j in range(exact.shape[0]):
         drift = np.float32(np.sqrt(squared_difference(before, j, exact, j))) * MORE
         centers.drift[j] = centers.approached[j] = drift
@@ -328,21 +296,20 @@ def expense(samples: Samples, centers: Centers, i: Index, j: Index, weight: floa
 
 
 @jit(inline=False)
-def move(
-    samples: Samples, state: State, centers: Centers, scratch: Scratch, i: Index, target: Index
-) -> None:
+def move(work: WorkArrays, state: State, i: Index, target: Index) -> None:
     """Move a sample to another cluster: its label, the sums, both centres, and the bounds."""
+    samples, centers = work.samples, work.centers
     tile, lane = i // WIDTH, i % WIDTH
     own = np.int64(state.labels[tile, lane])
     lower_gaps(samples, state, centers, i, own, target)
     state.labels[tile, lane] = target
     state.present[tile, target] = 1
-    add_row(samples.rows, samples, centers.sums[0], own, i, -1.0)
-    add_row(samples.rows, samples, centers.sums[0], target, i, 1.0)
+    add_row(samples, centers.sums[0], own, i, -1.0)
+    add_row(samples, centers.sums[0], target, i, 1.0)
     if not is_in_tile(state.labels, tile, own):
         state.present[tile, own] = 0
-    renew_center(samples, centers, scratch, own)
-    renew_center(samples, centers, scratch, target)
+    renew_center(work, own)
+    renew_center(work, target)
 
 
 @jit
@@ -355,12 +322,13 @@ def is_in_tile(labels: NDArray[np.unsignedinteger], tile: Index, label: Index) -
 
 
 @jit(inline=False)
-def renew_center(samples: Samples, centers: Centers, scratch: Scratch, j: Index) -> None:
+def renew_center(work: WorkArrays, j: Index) -> None:
     """Move a centre to the mean of its cluster, which has changed."""
+    samples, centers = work.samples, work.centers
     centers.changed[j] = 1
-    exact, weights, totals = centers.exact, centers.weights, scratch.totals[0]
-    update_center(samples, centers.sums, exact, weights, j, totals)
-    remember_center(samples.rows, exact, j)
+    totals = work.scratch.totals[0]
+    update_center(samples, centers.sums, centers.exact, centers.weights, j, totals)
+    remember_center(samples.rows, centers.exact, j)
 
 
 @jit

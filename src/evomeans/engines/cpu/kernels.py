@@ -12,16 +12,22 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evomeans.compiled.bundle import bundle
 from evomeans.compiled.ready import Call
 from evomeans.engines.course import least_of
 from evomeans.engines.cpu.assignment import reassign
 from evomeans.engines.cpu.hartigan import move_singles
-from evomeans.engines.cpu.layout import Centers, Samples, Scratch, Solution, SparseRows, State
+from evomeans.engines.cpu.layout import (
+    Centers,
+    Samples,
+    Scratch,
+    Solution,
+    SparseRows,
+    State,
+    WorkArrays,
+)
 from evomeans.engines.cpu.offspring import OffspringArrays, Parts, choose_parts, make_offspring
-from evomeans.engines.cpu.order import distribute, halve, route, split
+from evomeans.engines.cpu.order import halve, route, split
 from evomeans.engines.cpu.predict import kernel_calls_for
 from evomeans.engines.cpu.refine import MomentumState, lead, refine, step, sum_distances
 from evomeans.engines.cpu.samples import (
@@ -35,12 +41,13 @@ from evomeans.engines.cpu.seeding import Candidates, all_distances, draw_at, see
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.cpu.swaps.lists import Clusters, UndoLog
 from evomeans.engines.cpu.swaps.search import try_swaps
-from evomeans.engines.cpu.threads import ThreadTeam
 from evomeans.engines.frame import is_sparse
 from evomeans.engines.nearest import FEWEST, block_size
 from evomeans.engines.protocol import Ability, LocalSearch, Order
 from evomeans.engines.rules import MANY_ROWS, MAX_ITERATIONS
+from evomeans.kernels import matching, ward
 from evomeans.kernels.vectors import smallest_size
+from evomeans.typing import Integers
 
 # ---- what a refinement is to do, as kernels read it ----------------------------------------------
 
@@ -103,48 +110,57 @@ class Move(NamedTuple):
         )
 
 
-ADDRESSES = ("assign", "lead", "move", "swap")
+# Kernels that others call by their addresses, which are 0 where a kernel is not wanted. Many
+# searches do not make single moves, and would compile them for nothing if they were a part of the
+# kernel; and two kernels can be compiled at the same time.
+CALLED: dict[str, Any] = {
+    "refine": refine,
+    "choose": choose_parts,
+    "merge": ward.merge,
+    "cross": matching.cross,
+    "assign": reassign,
+    "lead": lead,
+    "move": move_singles,
+    "swap": try_swaps,
+}
 OF_MOVE = [(name, TYPES[type(one).__name__]) for name, one in Move._field_defaults.items()]
 RECORD = np.dtype(
-    [*OF_MOVE, *((name, np.int64) for name in ADDRESSES), *OF_ORDER, *OF_SEARCH], align=True
+    [*OF_MOVE, *((name, np.int64) for name in CALLED), *OF_ORDER, *OF_SEARCH], align=True
 )
+"""The numbers of a :class:`Move` and of an order, and addresses of kernels."""
 
 
-@bundle
-class Instructions(NamedTuple):
-    """``record`` (1,): the numbers of a :class:`Move` and of an order, and addresses of kernels.
-
-    An address is 0 for a kernel that is not wanted: ``lead``
-    (:func:`~evomeans.engines.cpu.refine.lead`), ``move``
-    (:func:`~evomeans.engines.cpu.hartigan.move_singles`) and ``swap``
-    (:func:`~evomeans.engines.cpu.swaps.search.try_swaps`). Many searches do not make single moves,
-    and would compile them for nothing if they were a part of the kernel. ``assign`` is that of
-    :func:`~evomeans.engines.cpu.assignment.reassign`: two kernels can be compiled at the same time.
-    """
-
-    record: NDArray[Any]
-
-    @classmethod
-    def allocate(cls) -> Instructions:
-        """Allocate the record."""
-        return cls(np.zeros(1, RECORD))
+def work_arrays(
+    samples: Samples, k: int, n_features: int, n_threads: int = 1, barrier: Integers | None = None
+) -> WorkArrays:
+    """Allocate what refinements with one number of clusters work with."""
+    samples, n = with_room(samples, k, n_features), len(samples.order)
+    barrier = np.zeros(16, np.int64) if barrier is None else barrier
+    return WorkArrays(
+        samples,
+        Centers.allocate(np.empty((k, n_features)), n_threads),
+        Scratch.allocate(samples, k, n_features, n_threads, barrier),
+        Clusters.allocate(n, k, n_features, isinstance(samples.rows, SparseRows)),
+        UndoLog.allocate(n, k, n_features, barrier),
+        MomentumState.allocate(k, n_features),
+        np.zeros(1, RECORD),
+    )
 
 
 _known: dict[Any, Kernels] = {}
 
 
-def kernels_for(samples: Samples, centers: Centers, scratch: Scratch, n_clusters: int) -> Kernels:
+def kernels_for(work: WorkArrays, n_clusters: int) -> Kernels:
     """Return the kernels for these types; they are looked up once in a process."""
-    bundles = samples, centers, scratch
     # Not the types themselves: to ask Numba for them takes as long as refining a small solution.
-    key = *map(layout_of, bundles), State.label_type(n_clusters)
+    key = layout_of(work.samples), State.label_type(n_clusters)
     if key not in _known:
-        kernel: Any = refine
         # What is remembered must not keep the samples of a fit alive.
-        blanks = blank(samples), blank(centers), blank(scratch)
-        if kernel.types_of(blanks) != kernel.types_of(bundles):
-            return Kernels(*bundles, n_clusters)
-        _known[key] = Kernels(*blanks, n_clusters)
+        kernel: Any = refine
+        blanks = blank(work)
+        if kernel.types_of([blanks]) != kernel.types_of([work]):
+            return Kernels(work, n_clusters)
+        _known[key] = Kernels(blanks, n_clusters)
     return _known[key]
 
 
@@ -168,30 +184,26 @@ class Kernels:
     ``arguments`` are, for each kernel, of the right types and next to no size.
     """
 
-    def __init__(
-        self, samples: Samples, centers: Centers, scratch: Scratch, n_clusters: int
-    ) -> None:
+    def __init__(self, work: WorkArrays, n_clusters: int) -> None:
         solution = Solution.allocate(0, n_clusters, 0)
         state = solution.state
-        clusters = Clusters.allocate(0, 1, 1, isinstance(samples.rows, SparseRows))
-        swapping = clusters, UndoLog.allocate(0, 1, 1)
-        bundles = samples, state, centers, scratch
         parts, labelled = Parts.allocate(0), (state.labels, solution.centers)
-        family, arrays = (solution,) * 3, OffspringArrays.allocate(0, 0, parts)
-        momentum = MomentumState.allocate(0, 0)
-        instructions = Instructions.allocate()
-        shared = centers, scratch, *swapping, momentum
+        arrays = OffspringArrays.allocate(0, 0, parts)
         self._entries: dict[Any, Callable[..., None]] = {}
-        self._addresses: dict[Any, int] = {}
+        self._addresses: dict[str, int] = {}
         self.arguments: dict[Any, tuple[Any, ...]] = {
-            refine: (samples, solution, solution, *shared, instructions, 0, 1),
-            reassign: (*bundles, -1, 0, 1),
-            move_singles: (*bundles, 0, 1),
-            lead: (*bundles, momentum, 0.0, 0, 0, 1),
-            try_swaps: (samples, *swapping, state, centers, scratch, 1, 0.0),
-            choose_parts: (samples, *labelled, *labelled, parts),
-            make_offspring: (samples, *family, *shared, arrays, instructions),
+            refine: (work, solution, solution, 0, 1),
+            reassign: (work, state, -1, 0, 1),
+            move_singles: (work, state, 0, 1),
+            lead: (work, state, 0, 1),
+            step: (work, state, False, -1, 0, 1),
+            sum_distances: (work, state, 1, 0, 1),
+            try_swaps: (work, state, 1, 0.0),
+            choose_parts: (work.samples, *labelled, *labelled, parts),
+            make_offspring: (work, solution, solution, solution, arrays, 0, 1),
         }
+        for call in (*ward.kernel_calls(), *matching.kernel_calls()):
+            self.arguments[call.kernel] = call.arguments
 
     def entry(self, kernel: Any) -> Callable[..., None]:
         """Return what Python calls to run a kernel."""
@@ -199,16 +211,12 @@ class Kernels:
             self._entries[kernel] = kernel.entry(*self.arguments[kernel])
         return self._entries[kernel]
 
-    def address(self, kernel: Any) -> int:
-        """Return where a kernel is, for others that call it."""
-        if kernel not in self._addresses:
-            self._addresses[kernel] = int(kernel.address(*self.arguments[kernel]))
-        return self._addresses[kernel]
-
-
-def address_in(call: Call) -> int:
-    """Return where the machine code of a call is."""
-    return int(call.kernel.address(*call.arguments))
+    def address(self, name: str) -> int:
+        """Return where one of the kernels CALLED by others is."""
+        if name not in self._addresses:
+            kernel = CALLED[name]
+            self._addresses[name] = int(kernel.address(*self.arguments[kernel]))
+        return self._addresses[name]
 
 
 def calls(
@@ -219,15 +227,23 @@ def calls(
     Of ``X``, only the types and the number matter. ``abilities`` are what the search uses beyond
     K-means; if ``breeding``, it crosses solutions.
     """
-    samples, centers, scratch = blank_arrays(X)
-    kernels = Kernels(samples, centers, scratch, n_clusters)
+    work = work_arrays(blank_samples(X), 1, 1)
+    samples, kernels = work.samples, Kernels(work, n_clusters)
     single, double, grid = samples.radii, np.zeros(1), np.zeros((1, 1))
     points = np.zeros((1, 1)) if is_sparse(X) else samples.rows
     pairs = np.zeros((1, 2), np.int64)
+    own = [
+        (reassign, 1.4, True),
+        (refine, 2.0, True),
+        (move_singles, 2.3, Ability.SINGLE_MOVES in abilities and can_move_singles(X)),
+        (try_swaps, 4.0, Ability.SWAPS in abilities),
+        (choose_parts, 0.8, Ability.PARTS in abilities),
+        (lead, 1.0, momentum and not is_sparse(X)),
+        (make_offspring, 0.6, breeding),
+    ]
     found = [
-        Call(reassign, kernels.arguments[reassign], 1.4),
-        Call(refine, kernels.arguments[refine], 2.0),
-        Call(halve, (points, samples.order, WIDTH, 1, pairs, double, grid), 0.5),
+        *(Call(one, kernels.arguments[one], seconds) for one, seconds, is_used in own if is_used),
+        Call(halve, (points, samples.order, WIDTH, 1, double, grid, pairs), 0.5),
         Call(smallest_size, (np.zeros(1, X.dtype),), 0.1),
     ]
     if not is_sparse(X):
@@ -241,48 +257,30 @@ def calls(
         found += kernel_calls_for(X, only_ties=not is_many)
     if Ability.SEEDING in abilities:
         memory = Candidates.allocate(1, 1, 1), grid, pairs[0]
-        found.append(Call(seed, (samples, grid, scratch, *memory, 0, 1), 0.9))
-    if Ability.SINGLE_MOVES in abilities and can_move_singles(X):
-        found.append(Call(move_singles, kernels.arguments[move_singles], 2.3))
-    if Ability.SWAPS in abilities:
-        found.append(Call(try_swaps, kernels.arguments[try_swaps], 4.0))
-    if Ability.PARTS in abilities:
-        found.append(Call(choose_parts, kernels.arguments[choose_parts], 0.8))
-    if momentum and not is_sparse(X):
-        found.append(Call(lead, kernels.arguments[lead], 1.0))
-    if breeding:
-        found.append(Call(make_offspring, kernels.arguments[make_offspring], 0.6))
+        found.append(Call(seed, (samples, grid, work.scratch, *memory, 0, 1), 0.9))
     return found
 
 
 def bucket_calls(rows: Any, order: Any) -> list[Call]:
     """Return the calls that put many samples into buckets."""
-    buckets, tree = np.zeros(1, np.uint16), (np.zeros((1, 1)), np.zeros(1))
+    tree = np.zeros((1, 1)), np.zeros(1)
     return [
-        Call(split, (rows, order, *tree, np.zeros(1), np.zeros((2, 1))), 0.8),
-        Call(route, (rows, *tree, 1, buckets), 0.3),
-        Call(distribute, (buckets, np.zeros(1, np.int64), order), 0.2),
+        Call(split, (rows, order, *tree, np.zeros(1), np.zeros((1, 1))), 0.8),
+        Call(route, (rows, *tree, 1, np.zeros(1, np.uint16)), 0.3),
     ]
 
 
 def other_calls(X: Any) -> list[Call]:
     """Return what large data and the Dask engine call, beyond the calls of a fit."""
-    (samples, centers, scratch), state = blank_arrays(X), State.allocate(1, 1)
+    work = work_arrays(blank_samples(X), 1, 1)
+    samples, scratch, arguments = work.samples, work.scratch, Kernels(work, 1).arguments
     found = [
-        Call(step, (samples, state, centers, scratch, False, -1, 0, 1), 4.0),
-        Call(sum_distances, (samples, state, centers, scratch, 1, 0, 1), 0.7),
+        Call(step, arguments[step], 4.0),
+        Call(sum_distances, arguments[sum_distances], 0.7),
         Call(draw_at, (scratch.nearby, scratch.partial, samples.places, 0.0), 0.4),
-        Call(all_distances, (samples, centers.exact, np.zeros((1, 1))), 0.5),
+        Call(all_distances, (samples, work.centers.exact, np.zeros((1, 1))), 0.5),
     ]
     return found if is_sparse(X) else [*found, *bucket_calls(samples.rows, samples.order)]
-
-
-def blank_arrays(X: Any) -> tuple[Samples, Centers, Scratch]:
-    """Return arrays of the types that a workspace for the samples ``X`` will have."""
-    samples = with_room(blank_samples(X), 1, 1)
-    centers = Centers.allocate(np.zeros((1, 1)), 1)
-    barrier = ThreadTeam(1).barrier
-    return samples, centers, Scratch.allocate(len(samples.order), 1, 1, 1, is_sparse(X), barrier)
 
 
 def blank_samples(X: Any) -> Samples:

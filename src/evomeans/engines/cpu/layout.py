@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,11 @@ from evomeans.compiled.jit import REORDER, jit
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.frame import LIMBS
 from evomeans.kernels.vectors import squared_difference
-from evomeans.typing import FloatArray, Index, SingleArray
+from evomeans.typing import FloatArray, Index, Integers, SingleArray
+
+if TYPE_CHECKING:
+    from evomeans.engines.cpu.refine import MomentumState
+    from evomeans.engines.cpu.swaps.lists import Clusters, UndoLog
 
 # User rows whose distances are summed together. The order of all floating-point sums over samples
 # follows from it, so it must not depend on the number of threads.
@@ -33,10 +37,39 @@ FAR = np.float32(1e9)
 ENDLESS = np.float32(1e37)
 # Coordinates of a centre that is taken away: no gap is as large as the distance to there.
 NOWHERE = 1e12
+# Single-precision results may be off by a few units of 2⁻²⁴. Upper bounds are multiplied by MORE,
+# lower bounds by LESS, which covers a little more than that.
+PAD = np.float32(2.0**-21)
+MORE = np.float32(1.0) + PAD
+LESS = np.float32(1.0) - PAD
+NOTHING = np.float32(0.0)
 # Rows of ``Scratch.lanes``, one value per sample of a tile: the lowest score, the second lowest,
 # and the centre with the lowest (as float32); for single moves, see ``hartigan.py``, the factor
 # W/(W − w) of the own cluster, and the weight.
 BEST, SECOND, CLOSEST, FACTOR, WEIGHT = range(5)
+
+
+class Outcome(NamedTuple):
+    """What a run says of itself.
+
+    * ``inertia``: sum of squared distances, in the frame; infinite if it was given up.
+    * ``iterations``: assignments that it made.
+    * ``swaps_kept``: how many; −1 if it tried none.
+    * ``unswapped``: sum of squared distances before the swaps.
+    * ``n_empty``: clusters without weight.
+    * ``made_by``: how an offspring was made.
+    """
+
+    inertia: float
+    iterations: int
+    swaps_kept: int
+    unswapped: float
+    n_empty: int
+    made_by: int
+
+
+OUTCOME: Any = np.dtype([(name, kind) for name, kind in get_type_hints(Outcome).items()])
+"""The same as kernels write it."""
 
 
 def count_tiles(n_samples: int) -> int:
@@ -203,37 +236,29 @@ class Centers(NamedTuple):
 class Scratch(NamedTuple):
     """Working memory of the threads, and the results of a refinement.
 
-    For the tile in hand, written and read by one thread. ``a`` counts the chosen centres:
+    For the tile in hand, written and read by one thread:
 
-    * ``chosen`` (threads, k): the chosen centres. From ``choose_centers``, ``choose_targets``,
-      ``lower_tiles``; read wherever scores are.
-    * ``offsets`` (threads, k, d): −2 (c − middle) of each. From ``locate_center``, for ``score``.
-    * ``away`` (threads, k): ‖c − middle‖² of each. From ``locate_center``, for ``score`` and the
-      error of a score.
+    * ``chosen`` (threads, k): the centres that it is compared with.
+    * ``offsets`` (threads, k, d) and ``away`` (threads, k): −2 (c − middle) and ‖c − middle‖² of
+      each. From ``locate_center``, for ``score`` and its error.
     * ``products`` (threads, k): scalar products of a sparse sample with centres, within ``score``.
-    * ``scores`` (threads, k, WIDTH): from ``score``; for ``find_lowest``, ``renew_gaps``,
-      ``mark_tile`` and ``lower_tiles``.
+    * ``scores`` (threads, k, WIDTH): from ``score``.
     * ``lanes`` (threads, 5, WIDTH): BEST, SECOND and CLOSEST from ``find_lowest``; FACTOR and
-      WEIGHT from ``weigh_lanes``, for ``mark_tile``.
-    * ``shares`` (threads, 2, k): upper bounds of 1/W. From ``set_shares``, for ``find_rivals`` and
-      ``mark_tile``.
+      WEIGHT from ``weigh_lanes``.
+    * ``shares`` (threads, 2, k): upper bounds of 1/W. From ``set_shares``.
     * ``gap_limits`` (threads, k): samples of the tile may move to centres with gaps below these.
       From ``find_rivals``, for ``choose_targets``.
 
     For all threads, which meet between writing and reading:
 
-    * ``nearby`` (n,): weighted distances to the own centre, by place. From ``set_distances``, or
-      from ``seeding.py``; for ``sum_nearby`` and the draws.
-    * ``partial`` (chunks,): sums of ``nearby`` over chunks of the user's rows. From
-      ``sum_nearby``, for ``sum_chunks`` and the draws.
+    * ``nearby`` (n,): weighted distances to the own centre, by place, and ``partial`` (chunks,):
+      their sums over chunks of the user's rows. From ``seeding.py``.
     * ``totals`` (threads, 2, d + 1): sums of one cluster, within ``update_center``.
     * ``largest_move`` (threads, 16): how far any centre of a thread's share moved, in column 0.
-      From ``move_centers`` and ``visit``, for ``nothing_moved``.
     * ``marks`` (n,): 1 for samples that may gain by a single move, by user row. From ``confirm``,
       for ``visit``, which leaves zeros.
-    * ``counts`` (threads, 8): distances computed, in column PAIRS. From ``reassign``.
-    * ``numbers`` (6,): INERTIA, from ``sum_distances``; ITERATIONS, SWAPS, UNSWAPPED and EMPTY,
-      from ``refine``; MADE_BY, from ``make_offspring``.
+    * ``counts`` (threads, 8): distances computed, in column PAIRS.
+    * ``outcome`` (1,): an OUTCOME.
     * ``barrier``: where threads meet, see :mod:`~evomeans.engines.cpu.threads`.
     """
 
@@ -251,21 +276,16 @@ class Scratch(NamedTuple):
     largest_move: SingleArray
     marks: NDArray[np.uint8]
     counts: NDArray[np.int64]
-    numbers: FloatArray
+    outcome: NDArray[Any]
     barrier: NDArray[np.int64]
 
     @classmethod
     def allocate(
-        cls,
-        n_samples: int,
-        n_clusters: int,
-        n_features: int,
-        n_threads: int,
-        sparse: bool,
-        barrier: NDArray[np.int64],
+        cls, samples: Samples, n_clusters: int, n_features: int, n_threads: int, barrier: Integers
     ) -> Scratch:
         """Allocate working memory for refinements with one number of clusters."""
-        offset = (n_threads, n_clusters, 0 if sparse else n_features)
+        n_samples, is_sparse = len(samples.order), isinstance(samples.rows, SparseRows)
+        offset = (n_threads, n_clusters, 0 if is_sparse else n_features)
         return cls(
             chosen=np.zeros((n_threads, n_clusters), np.int32),
             offsets=np.zeros(offset, np.float32),
@@ -281,9 +301,26 @@ class Scratch(NamedTuple):
             largest_move=np.zeros((n_threads, 16), np.float32),
             marks=np.zeros(n_samples, np.uint8),
             counts=np.zeros((n_threads, 8), np.int64),
-            numbers=np.zeros(6),
+            outcome=np.zeros(1, OUTCOME),
             barrier=barrier,
         )
+
+
+@bundle
+class WorkArrays(NamedTuple):
+    """All that a refinement works with, besides the solutions.
+
+    ``record`` (1,) says what to do, see :data:`~evomeans.engines.cpu.kernels.RECORD`. ``clusters``
+    and ``undo`` are for swaps, ``momentum`` for momentum; else they are not read.
+    """
+
+    samples: Samples
+    centers: Centers
+    scratch: Scratch
+    clusters: Clusters
+    undo: UndoLog
+    momentum: MomentumState
+    record: NDArray[Any]
 
 
 def aligned(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
@@ -328,13 +365,24 @@ def by_row_type(
     fastmath: frozenset[str] = frozenset(),
     inline: bool = True,
 ) -> Callable[..., Any]:
-    """Combine two functions into a kernel: which is compiled depends on the type of ``rows``."""
-    place = list(inspect.signature(dense).parameters).index("rows")
+    """Combine two functions into a kernel, by the type of ``rows`` or of those of ``samples``."""
+    names = list(inspect.signature(dense).parameters)
 
     def choose(*types: Any) -> Callable[..., Any]:
-        return sparse if isinstance(types[place], BundleType) else dense
+        if "rows" in names:
+            rows = types[names.index("rows")]
+        else:
+            rows = types[names.index("samples")].types[0]
+        return sparse if isinstance(rows, BundleType) else dense
 
     return jit(fastmath=fastmath, inline=inline, choose=choose)(dense)
+
+
+@jit
+def copy_row(source: NDArray[Any], i: Index, target: NDArray[Any], j: Index) -> None:
+    """Set row ``j`` of a matrix to row ``i`` of another one."""
+    for t in range(source.shape[1]):
+        target[j, t] = source[i, t]
 
 
 @jit
@@ -346,8 +394,7 @@ def weight_of(samples: Samples, i: Index) -> float:
 def _squared_distance_dense(rows: Rows, i: int, centers: FloatArray, j: int) -> float:
     """‖rows[i] − centers[j]‖² in double precision, to a relative error of about 1e-13.
 
-    The last bits may depend on the kernel it is compiled into. Where a result depends on a
-    comparison, kernels leave a margin and pass close calls to one single place.
+    The last bits may depend on the kernel it is compiled into, so close calls have one place.
     """
     return squared_difference(rows, i, centers, j)
 
@@ -398,8 +445,7 @@ remember_center = by_row_type(dense=_remember_center_dense, sparse=_remember_cen
 
 def _write_row_dense(rows: Rows, i: int, centers: FloatArray, j: int) -> None:
     """Set centre ``j`` to sample ``i``."""
-    for t in range(rows.shape[1]):
-        centers[j, t] = rows[i, t]
+    copy_row(rows, i, centers, j)
 
 
 def _write_row_sparse(rows: SparseRows, i: int, centers: FloatArray, j: int) -> None:

@@ -24,11 +24,11 @@ class KeptSolution:
 
     __slots__ = ("__weakref__", "labels", "memory", "n_clusters", "readers", "solution")
 
-    def __init__(self, solution: Solution) -> None:
+    def __init__(self, solution: Solution, memory: Memory) -> None:
         self.solution: Solution | None = solution
         self.n_clusters = len(solution.centers)
         self.labels: NDArray[Any] | None = None
-        self.memory: Memory | None = None
+        self.memory = memory
         self.readers = 0
 
 
@@ -75,8 +75,7 @@ class Memory:
 
     def keep(self, solution: Solution) -> KeptSolution:
         """Remember a solution for as long as its handle is held and the budget allows."""
-        kept_solution = KeptSolution(solution)
-        kept_solution.memory = self
+        kept_solution = KeptSolution(solution, self)
         size, is_small = self._size_of(solution)
         if not is_small:
             kept_solution.solution, kept_solution.labels = None, solution.state.labels.copy()

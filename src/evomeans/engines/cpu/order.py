@@ -1,27 +1,27 @@
 """The order of the samples: neighbours in space become neighbours in memory.
 
 The samples are split in half again and again, across the direction in which they extend most, until
-a part fills one tile. Neighbours mostly end up in the same tile, even with dozens of features: all
-that matters is that they share a centre and its rivals. The order affects the speed of the kernels.
-K-means and seeding give the same result in any order; swaps may not.
+a part fills one tile. All that matters is that samples of a tile share a centre and its rivals, as
+they mostly do even with dozens of features. The order affects the speed of the kernels. K-means and
+seeding give the same result in any order; swaps may not.
 
 Of many samples, neighbours first come into the same bucket, and then each bucket into order. A tree
 of hyperplanes, found by a small part of the samples, leads every sample to one of some thousand
-buckets of about the same size. That takes one pass over the samples in their own order.
-Buckets then fit into the cache of a core, and threads put them into order
-(:mod:`~evomeans.engines.cpu.order`) side by side, without a copy of all samples in between.
+buckets, in one pass. Buckets fit into the cache of a core, and threads put them into order side by
+side, without a copy of all samples in between.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.compiled.jit import REORDER, jit
+from evomeans.engines.cpu.layout import copy_row
 from evomeans.engines.frame import Frame
 from evomeans.engines.workers import side_by_side
 from evomeans.typing import FloatArray
@@ -51,8 +51,12 @@ def neighbour_order(
     Squares of values must not overflow. The order does not depend on the number of threads.
     ``check`` is called from time to time; it raises an error if the order is not needed any more.
     """
-    is_dense = isinstance(X, np.ndarray)
-    points = sketch(X, check) if not is_dense else leading(X, check) if is_wide(X) else X
+    if not isinstance(X, np.ndarray):
+        points = sketch(X, check)
+    else:
+        # Few samples are worth the better order: every iteration looks at them again.
+        is_wide = X.shape[1] >= MANY_COLUMNS and len(X) >= MANY_TO_ORDER
+        points = leading(X, check) if is_wide else X
     order = np.arange(len(points), dtype=np.uint32)
     sort_part(points, order, width, n_jobs, check)
     return order
@@ -71,7 +75,7 @@ def sort_part(
     if n_rows < 2 * max(ROWS_WORTH_A_THREAD, width):
         n_threads = 1
     parts = np.empty((2 * n_rows.bit_length() + 2, 2), np.int64)
-    memory = parts, np.empty(n_rows), np.empty((3, points.shape[1]))
+    memory = np.empty(n_rows), np.empty((3, points.shape[1])), parts
     if n_threads == 1 and (n_rows <= width or n_rows * points.shape[1] <= VALUES_AT_A_TIME):
         halve(points, order, width, 1, *memory)
         return
@@ -100,14 +104,6 @@ def row_blocks(starts: NDArray[Any]) -> Iterator[slice]:
     cuts = np.unique([0, *ends, len(starts) - 1])
     for first, last in pairwise(cuts):
         yield slice(first, last)
-
-
-def is_wide(X: NDArray[Any]) -> bool:
-    """Whether samples have so many features and are so many that to order them by all is slow.
-
-    Few samples are worth the better order: every iteration looks at them again.
-    """
-    return X.shape[1] >= MANY_COLUMNS and len(X) >= MANY_TO_ORDER
 
 
 def leading(X: NDArray[Any], check: Callable[[], None]) -> NDArray[np.float64]:
@@ -157,16 +153,15 @@ def halve(
     order: NDArray[np.uint32],
     width: int,
     least: int,
-    parts: NDArray[np.int64],
     keys: FloatArray,
     vectors: FloatArray,
+    parts: NDArray[np.int64],
 ) -> None:
     """Sort ``order`` such that runs of ``width`` rows are neighbours.
 
     Parts of fewer than ``least`` rows are left as they are. ``parts`` (2·log₂ n, 2) is a stack of
-    those that still have to be split; ``keys`` (n,) and ``vectors`` (3, d) are working memory, too.
+    those that still have to be split. For ``keys`` and ``vectors`` see :func:`divide`.
     """
-    direction, mean, pull = vectors[0], vectors[1], vectors[2]
     parts[0, 0], parts[0, 1] = 0, order.shape[0]
     waiting = 1
     while waiting > 0:
@@ -175,29 +170,42 @@ def halve(
         middle = first + first_half(last - first, width)
         if middle == first or last - first < least:
             continue
-        find_direction(points, order, first, last, direction, mean, pull)
-        for p in range(first, last):
-            keys[p] = project(points, order[p], direction)
-        partition(order, keys, first, last, middle)
+        divide(points, order, first, last, middle, keys, vectors)
         parts[waiting, 0], parts[waiting, 1] = first, middle
         parts[waiting + 1, 0], parts[waiting + 1, 1] = middle, last
         waiting += 2
 
 
 @jit
-def find_direction(
+def divide(
     points: NDArray[Any],
     order: NDArray[np.uint32],
     first: int,
     last: int,
-    direction: FloatArray,
-    mean: FloatArray,
-    pull: FloatArray,
+    middle: int,
+    keys: FloatArray,
+    vectors: FloatArray,
 ) -> None:
-    """Set ``direction`` to about the first principal component of ``order[first:last]``.
+    """Reorder places ``first`` to ``last`` across the direction in which their rows extend most.
 
-    By power iteration on a few of the samples. ``mean`` and ``pull`` are working memory.
+    ``keys`` (n,) and ``vectors`` (3, d) are working memory; ``vectors[0]`` becomes the direction,
+    and ``keys`` how far the rows are along it.
     """
+    find_direction(points, order, first, last, vectors)
+    for p in range(first, last):
+        keys[p] = project(points, order[p], vectors[0])
+    partition(order, keys, first, last, middle)
+
+
+@jit
+def find_direction(
+    points: NDArray[Any], order: NDArray[np.uint32], first: int, last: int, vectors: FloatArray
+) -> None:
+    """Set ``vectors[0]`` to about the first principal component of ``order[first:last]``.
+
+    By power iteration on a few of the samples. The other two vectors are working memory.
+    """
+    direction, mean, pull = vectors[0], vectors[1], vectors[2]
     n_features = points.shape[1]
     step = max(1, (last - first) // POLLED)
     count = (last - first + step - 1) // step
@@ -273,13 +281,6 @@ POLLED_PER_BUCKET = 64
 ROUTED_AT_ONCE = 2**17
 
 
-class Tree(NamedTuple):
-    """Hyperplanes: samples at least so far along the direction of node i go right, to 2i + 2."""
-
-    directions: FloatArray
-    thresholds: FloatArray
-
-
 def ordered_rows(
     X: NDArray[Any], frame: Frame, width: int, n_jobs: int, check: Callable[[], None] = lambda: None
 ) -> tuple[NDArray[np.uint32], NDArray[Any]]:
@@ -310,29 +311,30 @@ def into_buckets(
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
     """Return the rows bucket by bucket, and where the buckets end."""
     depth = min(16, (len(X) // BUCKET_ROWS).bit_length())
-    tree = plant(X, frame, depth)
+    tree = find_planes(X, frame, depth)
     buckets = np.empty(len(X), np.uint16)
 
     def look(begin: int) -> None:
         check()
         part = slice(begin, begin + ROUTED_AT_ONCE)
-        route(frame.encode(X[part]), tree.directions, tree.thresholds, depth, buckets[part])
+        route(frame.encode(X[part]), *tree, depth, buckets[part])
 
     side_by_side(look, range(0, len(X), ROUTED_AT_ONCE), n_jobs)
     ends: NDArray[np.int64] = np.cumsum(np.bincount(buckets, minlength=2**depth))
-    order = np.empty(len(X), np.uint32)
-    distribute(buckets, np.append(0, ends[:-1]), order)
-    return order, ends
+    return np.argsort(buckets, kind="stable").astype(np.uint32), ends
 
 
-def plant(X: NDArray[Any], frame: Frame, depth: int) -> Tree:
-    """Find the tree by rows at equal intervals."""
+def find_planes(X: NDArray[Any], frame: Frame, depth: int) -> tuple[FloatArray, FloatArray]:
+    """Find a tree of hyperplanes by rows at equal intervals; return directions and thresholds.
+
+    Rows at least as far along the direction of node i as its threshold go right, to node 2i + 2.
+    """
     polled = np.linspace(0, len(X) - 1, POLLED_PER_BUCKET << depth).astype(np.int64)
     points = frame.encode(X[polled])
     n_nodes, n_features = (1 << depth) - 1, X.shape[1]
-    tree = Tree(np.zeros((n_nodes, n_features)), np.zeros(n_nodes))
+    tree = np.zeros((n_nodes, n_features)), np.zeros(n_nodes)
     order = np.arange(len(polled), dtype=np.uint32)
-    split(points, order, *tree, np.empty(len(polled)), np.empty((2, n_features)))
+    split(points, order, *tree, np.empty(len(polled)), np.empty((3, n_features)))
     return tree
 
 
@@ -345,10 +347,9 @@ def split(
     keys: FloatArray,
     vectors: FloatArray,
 ) -> None:
-    """Halve the points again and again, across the direction in which they extend most.
+    """Halve the points again and again; there are as many of them for every leaf of the tree.
 
-    There are as many ``points`` (n, d) for every leaf of the tree. ``keys`` (n,) and ``vectors``
-    (2, d) are working memory.
+    For ``keys`` and ``vectors`` see :func:`divide`.
     """
     n_nodes, size = thresholds.shape[0], order.shape[0]
     for node in range(n_nodes):
@@ -359,11 +360,8 @@ def split(
         extent = size // level
         first = (node + 1 - level) * extent
         last, middle = first + extent, first + extent // 2
-        direction = directions[node]
-        find_direction(points, order, first, last, direction, vectors[0], vectors[1])
-        for p in range(first, last):
-            keys[p] = project(points, order[p], direction)
-        partition(order, keys, first, last, middle)
+        divide(points, order, first, last, middle, keys, vectors)
+        copy_row(vectors, 0, directions, node)
         threshold = keys[middle]
         for p in range(middle, last):
             threshold = min(threshold, keys[p])
@@ -385,14 +383,3 @@ def route(
             goes_right = project(points, i, directions[node]) >= thresholds[node]
             node = 2 * node + (2 if goes_right else 1)
         buckets[i] = node - thresholds.shape[0]
-
-
-@jit
-def distribute(
-    buckets: NDArray[np.uint16], begins: NDArray[np.int64], order: NDArray[np.uint32]
-) -> None:
-    """Set ``order`` to the rows of the buckets, one after the other; ``begins`` is used up."""
-    for i in range(buckets.shape[0]):
-        place = begins[buckets[i]]
-        order[place] = i
-        begins[buckets[i]] = place + 1

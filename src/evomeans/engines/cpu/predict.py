@@ -12,8 +12,13 @@ from evomeans.compiled.ready import Call
 from evomeans.engines.cpu.layout import Rows, SparseRows, remember_center, squared_distance
 from evomeans.engines.cpu.samples import encode_samples, frame_for
 from evomeans.engines.frame import is_sparse
-from evomeans.engines.nearest import NARROW, TOGETHER, UNCLEAR, UNDERFLOW
+from evomeans.engines.nearest import FAR, NARROW, TOGETHER, UNCLEAR, UNDERFLOW
 from evomeans.typing import FloatArray
+
+Lanes = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
+"""Working memory: the products of a centre far away, the best and the second best score, and whose
+the best is, (TOGETHER,) each. Of rows of one array, the compiler could not tell that they do not
+overlap, and would not vectorise the loops."""
 
 
 @jit(fastmath=REORDER)
@@ -45,27 +50,23 @@ def label_clear(
     doubts: NDArray[Any],
     squares: NDArray[Any],
     roundoff: float,
-    far: float,
-    nothing: NDArray[Any],
-    best: NDArray[Any],
-    second: NDArray[Any],
-    closest: NDArray[Any],
+    lanes: Lanes,
     labels: NDArray[np.int32],
 ) -> None:
     """Set the labels of samples to the closest centres, or to UNCLEAR.
 
     * ``products`` (k, ≥ m): −2x·c; a multiple of TOGETHER columns, of which the first m count.
     * ``lowered`` (k,): ‖c‖² of the centres less their ``doubts``.
-    * ``doubts``, ``squares`` and ``roundoff``: as in :func:`choose`.
-    * ``far``: samples with a squared norm above this are UNCLEAR.
-    * ``nothing``, ``best``, ``second`` and ``closest`` (TOGETHER,): working memory. Of rows of one
-      array, the compiler could not tell that they do not overlap, and would not vectorise the
-      loops.
+    * ``doubts``, ``squares`` and ``roundoff``: as in :func:`choose`. Samples with squares above FAR
+      are UNCLEAR.
     * ``labels`` (m,), out
     """
+    nothing, best, second, closest = lanes
     k, n_samples = products.shape[0], labels.shape[0]
     for first in range(0, n_samples, TOGETHER):
-        reset(nothing, best, second, closest)
+        for i in range(TOGETHER):
+            closest[i] = 0.0
+            nothing[i] = best[i] = second[i] = np.inf
         last = first + TOGETHER
         for j in range(0, k - 1, 2):
             one, other = products[j, first:last], products[j + 1, first:last]
@@ -78,7 +79,7 @@ def label_clear(
             doubt = doubts[label] + roundoff * squares[first + i]
             limit = best[i] + (2 * doubt + UNDERFLOW)
             # Not the other way round: what has overflowed is not a number.
-            is_clear = second[i] > limit and squares[first + i] <= far
+            is_clear = second[i] > limit and squares[first + i] <= FAR
             labels[first + i] = label if is_clear else UNCLEAR
 
 
@@ -92,14 +93,10 @@ def label_narrow(
     lowered: NDArray[Any],
     doubts: NDArray[Any],
     roundoff: float,
-    far: float,
     columns: NDArray[Any],
     squares: NDArray[Any],
     products: NDArray[Any],
-    nothing: NDArray[Any],
-    best: NDArray[Any],
-    second: NDArray[Any],
-    closest: NDArray[Any],
+    lanes: Lanes,
     labels: NDArray[np.int32],
 ) -> None:
     """Set the labels of samples with few features to the closest centres, or to UNCLEAR.
@@ -124,29 +121,8 @@ def label_narrow(
                 squares[i] += columns[t, i] * columns[t, i]
         for j in range(k):
             multiply(columns, points, j, products[j])
-        label_clear(
-            products,
-            lowered,
-            doubts,
-            squares,
-            roundoff,
-            far,
-            nothing,
-            best,
-            second,
-            closest,
-            labels[first : first + count],
-        )
-
-
-@jit
-def reset(
-    nothing: NDArray[Any], best: NDArray[Any], second: NDArray[Any], closest: NDArray[Any]
-) -> None:
-    """Forget the scores of other samples; ``nothing`` are the products of a centre far away."""
-    for i in range(TOGETHER):
-        closest[i] = 0.0
-        nothing[i] = best[i] = second[i] = np.inf
+        some = labels[first : first + count]
+        label_clear(products, lowered, doubts, squares, roundoff, lanes, some)
 
 
 @jit
@@ -262,21 +238,22 @@ def kernel_calls_for(X: Any, *, only_ties: bool = False) -> list[Call]:
     if is_sparse(X):
         rows = encode_samples(X[:1], None, frame_for(X[:1], None), in_order=False).rows
         ties = Call(choose, (rows, grid, one, one, 0.0, grid, labels), 0.6)
-        clear = Call(label_clear, (grid, one, one, one, 0.0, 0.0, *[one] * 4, labels), 0.4)
+        clear = Call(label_clear, (grid, one, one, one, 0.0, (one,) * 4, labels), 0.4)
         return [ties] if only_ties else [ties, clear]
     samples, sample = np.zeros((1, 1), X.dtype), np.zeros(1, X.dtype)
-    encoded = samples, X.dtype.type(1.0), sample
+    encoded, lanes = (samples, X.dtype.type(1.0), sample), (sample,) * 4
     ties = Call(choose, (samples, samples, sample, sample, 0.0, grid, labels), 0.4)
     if only_ties:
         return [ties]
-    narrow = *encoded, sample, samples, sample, sample, 0.0, 0.0, samples, sample, samples
+    memory = samples, sample, samples, lanes, labels
+    narrow = *encoded, sample, samples, sample, sample, 0.0, *memory
     return [
         ties,
         *(
             Call(set_offsets, (*encoded, *memory), 0.3)
             for memory in {X.dtype: (sample, samples, sample), one.dtype: (one, grid, one)}.values()
         ),
-        *([Call(label_narrow, (*narrow, *[sample] * 4, labels), 0.8)] * (X.shape[1] <= NARROW)),
-        Call(label_clear, (samples, *[sample] * 3, 0.0, 0.0, *[sample] * 4, labels), 0.4),
+        *([Call(label_narrow, narrow, 0.8)] * (X.shape[1] <= NARROW)),
+        Call(label_clear, (samples, *[sample] * 3, 0.0, lanes, labels), 0.4),
         Call(set_squared_distances, (*encoded, grid, labels, one), 0.3),
     ]

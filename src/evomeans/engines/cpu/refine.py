@@ -12,7 +12,7 @@ that all of them read after the same barrier.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,29 +21,27 @@ from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import call_at, jit
 from evomeans.engines.course import EARLIEST, MOST_GAIN, PLAIN_STEPS
 from evomeans.engines.cpu.assignment import forget, reassign
-from evomeans.engines.cpu.bounds import MORE, NOTHING
 from evomeans.engines.cpu.layout import (
     FAR,
+    MORE,
+    NOTHING,
     NOWHERE,
     Centers,
-    Samples,
-    Scratch,
     Solution,
     State,
+    WorkArrays,
+    copy_row,
     remember_center,
     write_row,
 )
 from evomeans.engines.cpu.seeding import draw_nearby, set_distances, sum_chunks, sum_nearby
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.cpu.sums import update_center
-from evomeans.engines.cpu.swaps.lists import SUCCESSES, Clusters, UndoLog
+from evomeans.engines.cpu.swaps.lists import SUCCESSES
 from evomeans.engines.cpu.threads import ABANDONED, meet, nth_item, share
 from evomeans.engines.rules import MAX_ITERATIONS
 from evomeans.kernels.vectors import squared_difference
 from evomeans.typing import FloatArray, Index, SingleArray
-
-if TYPE_CHECKING:
-    from evomeans.engines.cpu.kernels import Instructions
 
 
 @jit(inline=False)
@@ -55,8 +53,7 @@ def begin(
         copy_state(parent.state, state, thread, n_threads)
         first, last = share(parent.centers.shape[0], thread, n_threads)
         for j in range(first, last):
-            for t in range(parent.centers.shape[1]):
-                centers.exact[j, t] = parent.centers[j, t]
+            copy_row(parent.centers, j, centers.exact, j)
     totals = parent.sums
     for j in range(totals.shape[0]):
         for limb in range(totals.shape[1]):
@@ -83,13 +80,13 @@ def copy_state(parent: State, state: State, thread: int, n_threads: int) -> None
 
 
 @jit(inline=False)
-def conclude(samples: Samples, centers: Centers, found: Solution, is_limited: bool) -> None:
+def conclude(work: WorkArrays, found: Solution, is_limited: bool) -> None:
     """Write down the solution.
 
     If K-means ``is_limited``, its last assignment has changed clusters, and no move of their
     centres followed that would have set their weights.
     """
-    totals = found.sums
+    samples, centers, totals = work.samples, work.centers, found.sums
     last = totals.shape[2] - 1
     for j in range(totals.shape[0]):
         for limb in range(totals.shape[1]):
@@ -102,8 +99,7 @@ def conclude(samples: Samples, centers: Centers, found: Solution, is_limited: bo
             weight = totals[j, 0, last] + totals[j, 1, last] / samples.limb
             centers.weights[j] = weight / samples.scales[last]
         found.weights[j] = centers.weights[j]
-        for t in range(last):
-            found.centers[j, t] = centers.exact[j, t]
+        copy_row(centers.exact, j, found.centers, j)
 
 
 @jit
@@ -115,200 +111,157 @@ def count_empty(weights: FloatArray) -> int:
     return count
 
 
-# Entries of ``Scratch.numbers``.
-INERTIA, ITERATIONS, SWAPS, UNSWAPPED, EMPTY = range(5)
 # Stages: where centres move to, see ``move_centers``.
 BEGIN, PLACE, LLOYD = range(3)
 # Drift of a centre that moved by so little that its square vanishes in single precision.
 SMALLEST = np.float32(1e-37)
+Start = tuple[FloatArray, int, float]
+"""Where centres go, the one that is removed (−1 for none), and the number to draw its place by."""
 
 
 @jit(by_address=True)
 def refine(
-    samples: Samples,
-    parent: Solution,
-    found: Solution,
-    centers: Centers,
-    scratch: Scratch,
-    clusters: Clusters,
-    undo: UndoLog,
-    momentum: MomentumState,
-    instructions: Instructions,
-    thread: int,
-    n_threads: int,
+    work: WorkArrays, parent: Solution, found: Solution, thread: int, n_threads: int
 ) -> None:
     """Run K-means from the centres ``centers.target``; try swaps, and run it again after them.
 
-    * ``parent``: not read unless the instructions say ``inherit``.
+    No swaps are tried if a cluster is empty.
+
+    * ``work``: its ``record`` says what to do, and ``scratch.outcome`` what came of it.
+    * ``parent``: not read unless the record says ``inherit``.
     * ``found``, out: where the refinement ends. It may be the ``parent``, if that is what
       ``centers`` hold.
-    * ``scratch``: ``numbers`` receives the results: the INERTIA, the ITERATIONS of all K-means
-      together, the number of SWAPS kept, −1 if none were tried, the inertia before them
-      (UNSWAPPED), and how many clusters are EMPTY.
-    * ``clusters`` and ``undo``: for swaps, and ``momentum``: not read if there are none.
-    * ``instructions``: what to do. No swaps are tried if a cluster is empty.
     """
-    todo = instructions.record[0]
+    todo, outcome = work.record[0], work.scratch.outcome[0]
+    centers, scratch, undo = work.centers, work.scratch, work.undo
     state, inherit, steps, placed = found.state, todo.inherit, todo.steps, todo.placed
-    power, assign, lead, swap = todo.power, todo.assign, todo.lead, todo.swap
-    shared = samples, state, centers, scratch
     if not inherit:
         forget(state, centers.weights.shape[0], thread, n_threads)
     if not inherit or parent.state.labels.ctypes.data != state.labels.ctypes.data:
         begin(parent, state, centers, inherit, thread, n_threads)
     first, last = share(centers.target.shape[0], thread, n_threads)
     if placed >= 0 and first <= todo.gone < last:
-        write_row(samples.rows, placed, centers.target, todo.gone)
+        write_row(work.samples.rows, placed, centers.target, todo.gone)
     if thread == 0:
-        scratch.numbers[ITERATIONS] = 0.0
-        scratch.numbers[SWAPS] = -1.0
-    target, drawn, uniform = centers.target, todo.gone if placed < 0 else -1, todo.uniform
+        outcome.iterations, outcome.swaps_kept = 0, -1
+    start = centers.target, todo.gone if placed < 0 else -1, todo.uniform
     while True:
-        if lead != 0:
+        if todo.lead != 0:
             # A single assignment; from there on there is momentum.
-            descend(*shared, target, drawn, uniform, power, -1, assign, 0, thread, n_threads)
+            descend(work, state, start, -1, 0, thread, n_threads)
             if scratch.barrier[ABANDONED] != 0:
                 break
-            call_at(lead, *shared, momentum, todo.least, assign, thread, n_threads)
-            if scratch.numbers[INERTIA] == np.inf or scratch.barrier[ABANDONED] != 0:
+            call_at(todo.lead, work, state, thread, n_threads)
+            if outcome.inertia == np.inf or scratch.barrier[ABANDONED] != 0:
                 break
-            target, drawn, uniform = centers.target, -1, 0.0
-        descend(*shared, target, drawn, uniform, power, steps, assign, todo.move, thread, n_threads)
-        if swap == 0 or scratch.numbers[SWAPS] >= 0.0 or count_empty(centers.weights) > 0:
+            start = centers.target, -1, 0.0
+        descend(work, state, start, steps, todo.move, thread, n_threads)
+        if todo.swap == 0 or outcome.swaps_kept >= 0 or count_empty(centers.weights) > 0:
             break
         if scratch.barrier[ABANDONED] != 0:
             break
         meet(scratch.barrier, n_threads)
         if thread == 0:
-            scratch.numbers[UNSWAPPED] = scratch.numbers[INERTIA]
-            count, seed = todo.swaps, todo.quantile
-            call_at(swap, samples, clusters, undo, state, centers, scratch, count, seed)
-            scratch.numbers[SWAPS] = np.float64(undo.numbers[SUCCESSES])
+            outcome.unswapped = outcome.inertia
+            call_at(todo.swap, work, state, todo.swaps, todo.quantile)
+            outcome.swaps_kept = undo.numbers[SUCCESSES]
         meet(scratch.barrier, n_threads)
-        if scratch.numbers[SWAPS] == 0.0:
+        if outcome.swaps_kept == 0:
             break
         # On all samples, because swaps only look at their neighbourhood.
-        target, drawn, uniform = clusters.centers, -1, 0.0
+        start = work.clusters.centers, -1, 0.0
     if thread == 0:
-        conclude(samples, centers, found, steps < MAX_ITERATIONS)
-        scratch.numbers[EMPTY] = count_empty(found.weights)
+        conclude(work, found, steps < MAX_ITERATIONS)
+        outcome.n_empty = count_empty(found.weights)
 
 
 @jit(inline=False)
 def descend(
-    samples: Samples,
+    work: WorkArrays,
     state: State,
-    centers: Centers,
-    scratch: Scratch,
-    target: FloatArray,
-    removed: int,
-    quantile: float,
-    power: int,
+    start: Start,
     steps: int,
-    assign: int,
     single_moves: int,
     thread: int,
     n_threads: int,
 ) -> None:
-    """Run K-means and single moves from the centres ``target``; see :func:`refine`."""
+    """Run K-means and single moves; see :func:`refine`."""
     # Typed, because Numba would compile the callees again for literal integers.
     stage, squared = np.int64(BEGIN), np.int64(2)
-    iterations = 0
+    scratch, todo, removed, iterations = work.scratch, work.record[0], start[1], 0
     while iterations < MAX_ITERATIONS:
-        move_centers(samples, centers, scratch, stage, target, removed, quantile, thread, n_threads)
+        move_centers(work, stage, start, thread, n_threads)
         meet(scratch.barrier, n_threads)
         if single_moves != 0 and nothing_moved(scratch.largest_move):
-            call_at(single_moves, samples, state, centers, scratch, thread, n_threads)
+            call_at(single_moves, work, state, thread, n_threads)
         if nothing_moved(scratch.largest_move) or scratch.barrier[ABANDONED] != 0:
             break
         iterations += 1
         gone = removed if stage == BEGIN else -1
-        call_at(assign, samples, state, centers, scratch, gone, thread, n_threads)
+        call_at(todo.assign, work, state, gone, thread, n_threads)
         meet(scratch.barrier, n_threads)
         if scratch.barrier[ABANDONED] != 0:
             break
         if stage == BEGIN and removed >= 0:
             stage = np.int64(PLACE)
-            sum_distances(samples, state, centers, scratch, power, thread, n_threads)
+            sum_distances(work, state, todo.power, thread, n_threads)
         elif steps > 0:
             stage = np.int64(LLOYD)
             steps -= 1
         else:
             break
     if thread == 0:
-        scratch.numbers[ITERATIONS] += iterations
+        scratch.outcome[0].iterations += iterations
     if scratch.barrier[ABANDONED] != 0 or steps < 0:
         return
-    sum_distances(samples, state, centers, scratch, squared, thread, n_threads)
+    sum_distances(work, state, squared, thread, n_threads)
 
 
-@jit
+@jit(by_address=True)
 def step(
-    samples: Samples,
-    state: State,
-    centers: Centers,
-    scratch: Scratch,
-    fresh: bool,
-    gone: int,
-    thread: int,
-    n_threads: int,
+    work: WorkArrays, state: State, fresh: bool, gone: int, thread: int, n_threads: int
 ) -> None:
     """Move the centres to ``centers.target`` and assign the samples to them, once.
 
-    The state is true for ``centers.exact`` and consistent with ``centers.sums``, unless nothing is
-    known of the samples (``fresh``). The sums are zero then. ``gone`` is a centre that is moved
-    NOWHERE instead; −1 for none.
+    If nothing is known of the samples (``fresh``), the sums are zero. ``gone`` is a centre that is
+    moved NOWHERE instead; −1 for none.
     """
+    centers, barrier = work.centers, work.scratch.barrier
     if fresh:
         forget(state, centers.weights.shape[0], thread, n_threads)
-    stage = np.int64(BEGIN)
-    target = centers.target
-    move_centers(samples, centers, scratch, stage, target, gone, 0.0, thread, n_threads)
-    meet(scratch.barrier, n_threads)
-    reassign(samples, state, centers, scratch, gone, thread, n_threads)
-    meet(scratch.barrier, n_threads)
+    move_centers(work, np.int64(BEGIN), (centers.target, gone, 0.0), thread, n_threads)
+    meet(barrier, n_threads)
+    reassign(work, state, gone, thread, n_threads)
+    meet(barrier, n_threads)
 
 
-@jit(inline=False)
+@jit(inline=False, by_address=True)
 def sum_distances(
-    samples: Samples,
-    state: State,
-    centers: Centers,
-    scratch: Scratch,
-    power: Index,
-    thread: int,
-    n_threads: int,
+    work: WorkArrays, state: State, power: Index, thread: int, n_threads: int
 ) -> None:
-    """Set ``scratch.numbers[INERTIA]`` to Σ w‖x − c‖ᵖ over all samples and their own centres.
+    """Set the inertia of the outcome to Σ w‖x − c‖ᵖ over all samples and their own centres.
 
     The terms are in ``scratch.nearby``, and their sums over chunks in ``scratch.partial``.
     """
-    set_distances(samples, state, centers.exact, power, scratch, thread, n_threads)
+    samples, scratch = work.samples, work.scratch
+    set_distances(samples, state, work.centers.exact, power, scratch, thread, n_threads)
     meet(scratch.barrier, n_threads)
     sum_nearby(samples.places, scratch, thread, n_threads)
     meet(scratch.barrier, n_threads)
     if thread == 0:
-        scratch.numbers[INERTIA] = sum_chunks(scratch.partial)
+        scratch.outcome[0].inertia = sum_chunks(scratch.partial)
     meet(scratch.barrier, n_threads)
 
 
 @jit(inline=False)
-def move_centers(
-    samples: Samples,
-    centers: Centers,
-    scratch: Scratch,
-    stage: Index,
-    target: FloatArray,
-    removed: int,
-    quantile: float,
-    thread: int,
-    n_threads: int,
-) -> None:
+def move_centers(work: WorkArrays, stage: Index, start: Start, thread: int, n_threads: int) -> None:
     """Move a thread's share of the centres, and set how far they moved.
 
     BEGIN moves them to the target, and a removed centre NOWHERE. PLACE moves the removed centre to
     a drawn sample. LLOYD moves centres to the means of their clusters.
     """
+    target, removed, quantile = start
+    samples, centers, scratch = work.samples, work.centers, work.scratch
     exact, before, drift = centers.exact, centers.before, centers.drift
     first, last = share(drift.shape[0], thread, n_threads)
     # Only Lloyd's iterations end when nothing has moved.
@@ -320,8 +273,7 @@ def move_centers(
         ):
             continue
         centers.changed[j] = 1
-        for t in range(exact.shape[1]):
-            before[j, t] = exact[j, t]
+        copy_row(exact, j, before, j)
         if stage == BEGIN:
             for t in range(exact.shape[1]):
                 exact[j, t] = NOWHERE if j == removed else target[j, t]
@@ -398,27 +350,17 @@ class MomentumState(NamedTuple):
 
 
 @jit(by_address=True)
-def lead(
-    samples: Samples,
-    state: State,
-    centers: Centers,
-    scratch: Scratch,
-    momentum: MomentumState,
-    least: float,
-    assign: int,
-    thread: int,
-    n_threads: int,
-) -> None:
+def lead(work: WorkArrays, state: State, thread: int, n_threads: int) -> None:
     """Lead the centres to a fixed point, or near one, from where samples have just been assigned.
 
-    They have to explain the ``least`` in the end, 0 for anything. ``centers.target`` is where they
-    are then. ITERATIONS are added to ``scratch.numbers``; if it is hopeless to go on, INERTIA is
-    infinite. ``assign`` is the address of :func:`~evomeans.engines.cpu.assignment.reassign`.
+    ``centers.target`` is where they are then. If it is hopeless to go on, the inertia of the
+    outcome is infinite.
     """
-    stage, iterations = np.int64(BEGIN), 0
+    centers, scratch, momentum = work.centers, work.scratch, work.momentum
+    outcome, stage, iterations = scratch.outcome[0], np.int64(BEGIN), 0
     while True:
         if thread == 0:
-            verdict = judge(samples, centers, scratch, momentum, iterations, least)
+            verdict = judge(work, iterations)
             if verdict == GO_ON:
                 verdict = choose_target(centers, momentum, iterations)
             momentum.verdict[0] = verdict
@@ -426,36 +368,28 @@ def lead(
         is_over = momentum.verdict[0] != GO_ON or iterations == MAX_ITERATIONS - 1
         if is_over or scratch.barrier[ABANDONED] != 0:
             break
-        target = centers.target
-        move_centers(samples, centers, scratch, stage, target, -1, 0.0, thread, n_threads)
+        move_centers(work, stage, (centers.target, -1, 0.0), thread, n_threads)
         meet(scratch.barrier, n_threads)
-        call_at(assign, samples, state, centers, scratch, np.int64(-1), thread, n_threads)
+        call_at(work.record[0].assign, work, state, np.int64(-1), thread, n_threads)
         meet(scratch.barrier, n_threads)
         iterations += 1
     if thread == 0:
-        scratch.numbers[ITERATIONS] += iterations
-        scratch.numbers[INERTIA] = np.inf if momentum.verdict[0] == HOPELESS else 0.0
+        outcome.iterations += iterations
+        outcome.inertia = np.inf if momentum.verdict[0] == HOPELESS else 0.0
         for j in range(centers.exact.shape[0]):
-            for t in range(centers.exact.shape[1]):
-                centers.target[j, t] = centers.exact[j, t]
+            copy_row(centers.exact, j, centers.target, j)
     meet(scratch.barrier, n_threads)
 
 
 @jit
-def judge(
-    samples: Samples,
-    centers: Centers,
-    scratch: Scratch,
-    momentum: MomentumState,
-    n_steps: int,
-    least: float,
-) -> int:
+def judge(work: WorkArrays, n_steps: int) -> int:
     """Set the means and weights of clusters; return HOPELESS if they promise too little."""
-    exact, means, total = centers.exact, momentum.means, 0.0
+    momentum, sums, totals = work.momentum, work.centers.sums, work.scratch.totals[0]
+    exact, means, total = work.centers.exact, momentum.means, 0.0
+    least = work.record[0].least
     for j in range(exact.shape[0]):
-        for t in range(exact.shape[1]):
-            means[j, t] = exact[j, t]
-        update_center(samples, centers.sums, means, momentum.weights, j, scratch.totals[0])
+        copy_row(exact, j, means, j)
+        update_center(work.samples, sums, means, momentum.weights, j, totals)
         own = 0.0
         for t in range(exact.shape[1]):
             own += exact[j, t] * (2.0 * means[j, t] - exact[j, t])

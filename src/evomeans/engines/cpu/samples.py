@@ -1,7 +1,6 @@
 """From the data of the user to the arrays that the kernels read, at once or when they are needed.
 
-To put many rows into order takes as long as dozens of looks at all of them. K-means gains more by
-it, but drawing a sample does not, nor do the labels of an answer when time is up.
+To put many rows into order takes as long as dozens of looks at all of them.
 """
 
 from __future__ import annotations
@@ -16,8 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from evomeans.compiled.jit import jit
-from evomeans.engines.cpu.bounds import MORE
-from evomeans.engines.cpu.layout import Rows, Samples, SparseRows, aligned, count_tiles
+from evomeans.engines.cpu.layout import MORE, Rows, Samples, SparseRows, aligned, count_tiles
 from evomeans.engines.cpu.order import (
     VALUES_AT_A_TIME,
     neighbour_order,
@@ -213,11 +211,7 @@ def squared_norms(samples: Samples) -> FloatArray:
     """Return ‖x‖² of every sample, without a float64 copy of them all."""
     if isinstance(samples.rows, SparseRows):
         return samples.rows.squares
-    result = np.empty(len(samples.rows))
-    for begin in range(0, len(result), ROWS_IN_DOUBLE):
-        block = samples.rows[begin : begin + ROWS_IN_DOUBLE].astype(np.float64)
-        result[begin : begin + ROWS_IN_DOUBLE] = np.einsum("ij,ij->i", block, block)
-    return result
+    return np.einsum("ij,ij->i", samples.rows, samples.rows, dtype=np.float64)
 
 
 def sit_on_centers(samples: Samples, nearby: FloatArray) -> bool:
@@ -263,17 +257,12 @@ def can_move_singles(X: Any) -> bool:
 class DeferredSamples:
     """Samples that are prepared when they are first needed. Workers share one of these.
 
-    * ``prepare``: returns the samples, neighbours put together if its argument ``in_order`` says
-      so. It calls its argument ``check`` from time to time, which raises Abandoned to end the
-      preparation.
-    * ``in_order``: whether to put neighbours together.
-    * ``insists``: whether to try so again after a preparation that was ended. Else the samples are
-      then taken in as they are.
+    * ``prepare``: returns the samples, with neighbours put together if its argument ``in_order``
+      says so. Its argument ``check`` raises Abandoned to end the preparation.
+    * ``insists``: whether to put them together after a preparation that was ended, too.
     """
 
-    def __init__(
-        self, prepare: Callable[..., Samples], *, in_order: bool, insists: bool = False
-    ) -> None:
+    def __init__(self, prepare: Callable[..., Samples], *, in_order: bool, insists: bool) -> None:
         self._prepare = prepare
         self._in_order = in_order
         self._insists = insists

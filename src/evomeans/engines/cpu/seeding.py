@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.assignment import UNDERFLOW, locate_center, score, score_error
-from evomeans.engines.cpu.bounds import MORE
 from evomeans.engines.cpu.layout import (
     CHUNK,
     ENDLESS,
+    MORE,
     Samples,
     Scratch,
     State,
@@ -285,12 +285,12 @@ def compare_candidates(
         count = 0
         for a in range(n_trials):
             gains[a, tile], nearer[a, tile] = 0.0, np.uint64(0)
-            locate_center(samples.rows, samples, tile, rows, a, count, offsets, away)
+            away[count] = locate_center(samples, tile, rows, a, offsets[count])
             chosen[count] = a
             count += away[count] <= limit * limit + UNDERFLOW
         if count == 0:
             continue
-        score(samples.rows, samples, tile, chosen, count, scratch, thread)
+        score(samples, tile, scratch, thread, count)
         squares, ceilings = load(samples.squares, tile), load(candidates.ceilings, tile)
         for b in range(count):
             a = chosen[b]

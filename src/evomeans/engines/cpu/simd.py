@@ -1,8 +1,7 @@
 """64 float32 numbers as one value: the vector type of kernels that work on whole tiles.
 
-Compilers vectorise a loop over 64 samples only sometimes, and do not keep its results in registers
-for the next loop. With values of this type, ``a + b`` always adds 64 numbers, and a result stays in
-registers until it is stored. LLVM splits the values into registers of the size of the machine.
+Compilers vectorise a loop over 64 samples only sometimes. With values of this type, ``a + b``
+always adds 64 numbers, and a result stays in registers until it is stored.
 
 For kernels only, and for finite numbers only. There are ``load`` and ``store`` for rows of
 (m, WIDTH) arrays, ``+``, ``-`` and ``*`` (also with a single number on the right), and:
@@ -22,6 +21,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from inspect import Parameter, Signature
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,9 @@ from evomeans.compiled.numba_private import cgutils, ir
 # Lanes of a vector, and samples of a tile.
 WIDTH = 64
 EVERY_LANE = np.uint64(2**WIDTH - 1)
-VECTOR = ir.VectorType(ir.FloatType(), WIDTH)
+FLOAT = ir.FloatType()
+VECTOR = ir.VectorType(FLOAT, WIDTH)
+REDUCE = "llvm.vector.reduce."
 # All numbers are finite, and LLVM may reorder operations.
 FAST = ("fast",)
 
@@ -102,28 +104,18 @@ def _spread(builder: Any, number: Any) -> Any:
     return builder.shuffle_vector(one, one, everywhere)
 
 
-def _unary(name: str, result: Any, kind: Any, instruction: Callable[..., Any]) -> Any:
-    """Make an intrinsic of one value."""
+def _operation(name: str, result: Any, kinds: list[Any], instruction: Callable[..., Any]) -> Any:
+    """Make an intrinsic of values of these types."""
 
-    def function(typing_context, a):  # type: ignore[no-untyped-def]
+    def function(typing_context, *values):  # type: ignore[no-untyped-def]
         def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
             return instruction(builder, *arguments)
 
-        return result(kind), codegen
+        return result(*kinds), codegen
 
-    function.__name__ = name
-    return intrinsic(function)
-
-
-def _binary(name: str, result: Any, instruction: Callable[..., Any]) -> Any:
-    """Make an intrinsic of two vectors."""
-
-    def function(typing_context, a, b):  # type: ignore[no-untyped-def]
-        def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-            return instruction(builder, *arguments)
-
-        return result(LANES, LANES), codegen
-
+    names = ["typing_context", *"abcd"[: len(kinds)]]
+    parameters = [Parameter(one, Parameter.POSITIONAL_OR_KEYWORD) for one in names]
+    function.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     function.__name__ = name
     return intrinsic(function)
 
@@ -132,12 +124,28 @@ def _pick(builder: Any, comparison: str, a: Any, b: Any, x: Any, y: Any) -> Any:
     return builder.select(builder.fcmp_ordered(comparison, a, b, flags=FAST), x, y)
 
 
-lower = _binary("lower", LANES, lambda builder, a, b: _pick(builder, "<", a, b, a, b))
-higher = _binary("higher", LANES, lambda builder, a, b: _pick(builder, ">", a, b, a, b))
+PAIR = [LANES, LANES]
+lower = _operation("lower", LANES, PAIR, lambda builder, a, b: _pick(builder, "<", a, b, a, b))
+higher = _operation("higher", LANES, PAIR, lambda builder, a, b: _pick(builder, ">", a, b, a, b))
+where_less = _operation(
+    "where_less", LANES, 2 * PAIR, lambda builder, *four: _pick(builder, "<", *four)
+)
+where_equal = _operation(
+    "where_equal", LANES, 2 * PAIR, lambda builder, *four: _pick(builder, "==", *four)
+)
 # The same number in all lanes.
-repeat = _unary("repeat", LANES, types.float32, _spread)
+repeat = _operation("repeat", LANES, [types.float32], _spread)
 # No lane may be negative.
-root = _unary("root", LANES, LANES, lambda builder, a: _call(builder, "llvm.sqrt", VECTOR, [a]))
+root = _operation(
+    "root", LANES, [LANES], lambda builder, a: _call(builder, "llvm.sqrt", VECTOR, [a])
+)
+# a·b + c, in one operation if the machine has it.
+multiply_add = _operation(
+    "multiply_add",
+    LANES,
+    [LANES, *PAIR],
+    lambda builder, *three: _call(builder, "llvm.fmuladd", VECTOR, three),
+)
 
 
 def _define_operator(symbol: Any, name: str) -> None:
@@ -169,71 +177,49 @@ _define_operator(operator.sub, "fsub")
 _define_operator(operator.mul, "fmul")
 
 
-@intrinsic
-def multiply_add(typing_context, a, b, c):  # type: ignore[no-untyped-def]
-    """a·b + c, in one operation if the machine has it."""
-
-    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return _call(builder, "llvm.fmuladd", VECTOR, arguments)
-
-    return LANES(a, b, c), codegen
-
-
-def _choice(name: str, comparison: str) -> Any:
-    """Make an intrinsic that compares two vectors and picks from two others, lane by lane."""
-
-    def function(typing_context, a, b, x, y):  # type: ignore[no-untyped-def]
-        def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-            return _pick(builder, comparison, *arguments)
-
-        return LANES(a, b, x, y), codegen
-
-    function.__name__ = name
-    return intrinsic(function)
-
-
-where_less = _choice("where_less", "<")
-where_equal = _choice("where_equal", "==")
-
-
 def _as_bits(builder: Any, lanes: Any) -> Any:
     return builder.bitcast(lanes, ir.IntType(WIDTH))
 
 
 # The lanes in which two vectors differ, or in which the first is less, one bit for each.
-unequal = _binary(
+unequal = _operation(
     "unequal",
     types.uint64,
+    PAIR,
     lambda builder, a, b: _as_bits(builder, builder.fcmp_unordered("!=", a, b)),
 )
-less = _binary(
-    "less", types.uint64, lambda builder, a, b: _as_bits(builder, builder.fcmp_ordered("<", a, b))
+less = _operation(
+    "less",
+    types.uint64,
+    PAIR,
+    lambda builder, a, b: _as_bits(builder, builder.fcmp_ordered("<", a, b)),
 )
 # The first lane whose bit is set; there has to be one.
-first_lane = _unary(
+first_lane = _operation(
     "first_lane",
     types.int64,
-    types.uint64,
+    [types.uint64],
     lambda builder, bits: builder.cttz(bits, ir.Constant(ir.IntType(1), 1)),
 )
 
 
-def _reduction(name: str, llvm_name: str) -> Any:
-    """Make an intrinsic from a vector to a number."""
-    number = ir.FloatType()
-    return _unary(
-        name, types.float32, LANES, lambda builder, a: _call(builder, llvm_name, number, [a])
-    )
-
-
-lowest = _reduction("lowest", "llvm.vector.reduce.fmin")
-highest = _reduction("highest", "llvm.vector.reduce.fmax")
-
+lowest = _operation(
+    "lowest", types.float32, [LANES], lambda builder, a: _call(builder, REDUCE + "fmin", FLOAT, [a])
+)
+highest = _operation(
+    "highest",
+    types.float32,
+    [LANES],
+    lambda builder, a: _call(builder, REDUCE + "fmax", FLOAT, [a]),
+)
 # The bits of a float32 as an int32, with the same sign, and the same order if not negative; and
 # the float32 with these bits.
-float_bits = _unary(
-    "float_bits", types.int32, types.float32, lambda builder, a: builder.bitcast(a, ir.IntType(32))
+float_bits = _operation(
+    "float_bits",
+    types.int32,
+    [types.float32],
+    lambda builder, a: builder.bitcast(a, ir.IntType(32)),
 )
-bits_float = _unary(
-    "bits_float", types.float32, types.int32, lambda builder, a: builder.bitcast(a, ir.FloatType())
+bits_float = _operation(
+    "bits_float", types.float32, [types.int32], lambda builder, a: builder.bitcast(a, FLOAT)
 )

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
-from evomeans.engines.cpu.layout import Rows, Samples, SparseRows, by_row_type, weight_of
+from evomeans.engines.cpu.layout import Samples, SparseRows, by_row_type, weight_of
 from evomeans.engines.frame import LIMBS
 from evomeans.typing import FloatArray, Index
 
@@ -31,13 +31,14 @@ def add_term(
 
 
 def _add_row_dense(
-    rows: Rows, samples: Samples, sums: NDArray[np.int64], j: Index, i: int, sign: float
+    samples: Samples, sums: NDArray[np.int64], j: Index, i: int, sign: float
 ) -> None:
     """Add sample ``i`` to the sums of cluster ``j``, or with sign −1.0 subtract it.
 
     ``sums`` (k, 2, d + 1) are upper and lower limbs; the last column sums the weights. The scales
     are powers of two that bring every term below a limb, 2 to the number of its bits.
     """
+    rows = samples.rows
     n_features: int = rows.shape[1]
     weight, scales, limb = weight_of(samples, i), samples.scales, samples.limb
     for t in range(n_features):
@@ -46,8 +47,9 @@ def _add_row_dense(
 
 
 def _add_row_sparse(
-    rows: SparseRows, samples: Samples, sums: NDArray[np.int64], j: Index, i: int, sign: float
+    samples: Samples, sums: NDArray[np.int64], j: Index, i: int, sign: float
 ) -> None:
+    rows: SparseRows = samples.rows
     weight, scales, limb = weight_of(samples, i), samples.scales, samples.limb
     for p in range(rows.starts[i], rows.starts[i + 1]):
         t = rows.columns[p]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -40,12 +40,8 @@ MICROSECONDS_OF_SLEEP = 0 if os.name == "nt" else 50
 def nth_item(nth: int, thread: int, n_threads: int) -> int:
     """Return the nth tile of a thread's share; threads take TURN neighbouring tiles each in turn.
 
-    The work is where centres move: in one region of the space, and so in neighbouring tiles. If
-    each thread took one contiguous part, the work would not be balanced.
+    The work is where centres move, in neighbouring tiles, and should be balanced.
     """
-    # Each kernel repeats the loop over its tiles: ``for nth in range(n_tiles)``, ``nth_item``, and
-    # ``break`` beyond the end. A shared function cannot take the body, since each body needs other
-    # arguments. A generator compiles, but whether it is as fast within kernels is not measured.
     return (nth // TURN * n_threads + thread) * TURN + nth % TURN
 
 
@@ -119,7 +115,7 @@ class ThreadTeam:
         self.n_threads = n_threads
         self.barrier = np.zeros(16, np.int64)
         self._is_abandoned = False
-        self._pool = ThreadPoolExecutor(n_threads - 1, "evomeans") if n_threads > 1 else None
+        self._pool = ThreadPoolExecutor(max(1, n_threads - 1), "evomeans")
 
     def run(self, kernel: Callable[..., None], *arguments: Any) -> None:
         """Run the kernel once in every thread and return when all are done.
@@ -128,24 +124,10 @@ class ThreadTeam:
         """
         self.barrier[:] = 0
         self.check()
-        if self._pool is None:
-            kernel(*arguments, 0, 1)
-        else:
-            self._run_together(self._pool, kernel, arguments)
-        self.check()
-
-    def begin_alone(self) -> None:
-        """Let a kernel begin that needs no other thread; :meth:`check` says how it has ended."""
-        self.barrier[ABANDONED] = 0
-        self.check()
-
-    def _run_together(
-        self, pool: ThreadPoolExecutor, kernel: Callable[..., None], arguments: tuple[Any, ...]
-    ) -> None:
         others: list[Future[None]] = []
         try:
             others.extend(
-                pool.submit(self._enter, kernel, arguments, thread)
+                self._pool.submit(self._enter, kernel, arguments, thread)
                 for thread in range(1, self.n_threads)
             )
             self._enter(kernel, arguments, 0)
@@ -154,9 +136,12 @@ class ThreadTeam:
             self.barrier[ABANDONED] = 1
             raise
         finally:
-            wait(others)
+            for other in others:
+                # It waits until the other one is done.
+                other.exception()
         for other in others:
             other.result()
+        self.check()
 
     def abandon(self, is_abandoned: bool) -> None:
         """End the kernel that another thread runs soon, and whatever follows at once."""

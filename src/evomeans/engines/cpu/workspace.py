@@ -2,97 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.compiled.jit import address_of
 from evomeans.engines.course import Level
-from evomeans.engines.cpu.assignment import reassign
-from evomeans.engines.cpu.hartigan import move_singles
 from evomeans.engines.cpu.kernels import (
     PLAIN,
-    Instructions,
     Kernels,
     Move,
-    address_in,
     kernels_for,
     numbers_of,
+    work_arrays,
 )
-from evomeans.engines.cpu.layout import (
-    Centers,
-    Samples,
-    Scratch,
-    Solution,
-    SparseRows,
-    State,
-)
-from evomeans.engines.cpu.offspring import (
-    CROSS,
-    MERGE,
-    PARTS,
-    REFINE,
-    OffspringArrays,
-    Parts,
-    choose_parts,
-    make_offspring,
-)
-from evomeans.engines.cpu.refine import (
-    INERTIA,
-    SWAPS,
-    MomentumState,
-    lead,
-    refine,
-    step,
-    sum_distances,
-)
-from evomeans.engines.cpu.samples import with_room
+from evomeans.engines.cpu.layout import Outcome, Samples, Solution, State
+from evomeans.engines.cpu.offspring import OffspringArrays, Parts, choose_parts, make_offspring
+from evomeans.engines.cpu.refine import refine, step, sum_distances
 from evomeans.engines.cpu.seeding import Candidates, all_distances, draw_at, seed
-from evomeans.engines.cpu.swaps.lists import SUCCESSES, Clusters, UndoLog
+from evomeans.engines.cpu.swaps.lists import SUCCESSES
 from evomeans.engines.cpu.swaps.search import try_swaps
 from evomeans.engines.cpu.threads import ABANDONED, ThreadTeam
 from evomeans.engines.protocol import Order, Way
-from evomeans.kernels import matching, ward
 from evomeans.typing import Flags, FloatArray
-
-
-class Outcome(NamedTuple):
-    """What a run says of itself; see ``numbers`` of :class:`~evomeans.engines.cpu.layout.Scratch`.
-
-    * ``inertia``: sum of squared distances, in the frame.
-    * ``iterations``: assignments that it made.
-    * ``swaps_kept``: how many; −1 if it tried none.
-    * ``unswapped``: sum of squared distances before the swaps.
-    * ``n_empty``: clusters without weight.
-    * ``made_by``: how an offspring was made.
-    """
-
-    inertia: float
-    iterations: float
-    swaps_kept: float
-    unswapped: float
-    n_empty: float
-    made_by: float
 
 
 class Workspace:
     """The work space for one number of clusters, and the one way into the kernels."""
 
     def __init__(self, samples: Samples, k: int, n_features: int, n_threads: int) -> None:
-        sparse = isinstance(samples.rows, SparseRows)
-        samples = with_room(samples, k, n_features)
         self.k = k
-        self.samples = samples
         self.team = ThreadTeam(n_threads)
-        self.target = np.empty((k, n_features))
-        self.centers = Centers.allocate(self.target, n_threads)
-        self.scratch = Scratch.allocate(
-            len(samples.order), k, n_features, n_threads, sparse, self.team.barrier
-        )
-        # Ways of crossing whose kernels are in the arrays of offspring.
-        self._ways: set[tuple[bool, int]] = set()
+        self.work = work_arrays(samples, k, n_features, n_threads, self.team.barrier)
+        self.samples, self.centers, self.scratch = self.work[:3]
+        self.target = self.centers.target
+        self.swapped = self.work.clusters
+        """The clusters after swaps."""
 
     def take_over(self, centers: FloatArray, sums: NDArray[np.int64]) -> None:
         """Take over the centres and sums of a known solution."""
@@ -110,110 +58,57 @@ class Workspace:
     ) -> None:
         """Run the kernel; see :func:`~evomeans.engines.cpu.refine.refine`."""
         self.target[:] = target
-        self.team.run(
-            self._kernels.entry(refine),
-            self._addresses[0],
-            address_of(parent),
-            address_of(found),
-            *self._instructed(move, order),
-        )
+        self._instruct(move, order)
+        solutions = address_of(parent), address_of(found)
+        self.team.run(self._kernels.entry(refine), address_of(self.work), *solutions)
 
-    def _instructed(self, move: Move, order: Order) -> tuple[Any, ...]:
-        """Write the instructions, and return the addresses of all that they need."""
-        kernels, (_, centers, scratch) = self._kernels, self._addresses
-        self._instructions.record[0] = (
+    def _instruct(self, move: Move, order: Order, crossing: Sequence[int] = (0, 0, 0, 0)) -> None:
+        """Write the record, with the addresses of all kernels that are wanted."""
+        address = self._kernels.address
+        self.work.record[0] = (
             *move,
-            kernels.address(reassign),
-            kernels.address(lead) if move.leads else 0,
-            kernels.address(move_singles) if move.moves else 0,
-            kernels.address(try_swaps) if move.tries_swaps else 0,
+            *crossing,
+            address("assign"),
+            address("lead") if move.leads else 0,
+            address("move") if move.moves else 0,
+            address("swap") if move.tries_swaps else 0,
             *numbers_of(order),
         )
-        swapping = self._swap_addresses if move.tries_swaps else (0, 0)
-        momentum = address_of(self._momentum) if move.leads else 0
-        return centers, scratch, *swapping, momentum, address_of(self._instructions)
 
     def forget_swaps(self) -> None:
         """Forget how many swaps the last run kept, in case the next one does not begin."""
-        self.scratch.numbers[SWAPS] = -1.0
+        self.scratch.outcome["swaps_kept"] = -1
 
     def swap(self, state: State, count: int, seed: float) -> bool:
         """Try swaps; return whether any was kept. The result is in ``swapped``."""
         if self.k < 2:
             return False
-        samples, centers, scratch = self._addresses
-        swapping = self._swap_addresses
         swap = self._kernels.entry(try_swaps)
-        swap(samples, *swapping, address_of(state), centers, scratch, count, seed)
-        return bool(self._undo_log.numbers[SUCCESSES] > 0)
+        swap(address_of(self.work), address_of(state), count, seed)
+        return bool(self.work.undo.numbers[SUCCESSES] > 0)
 
     def breed(
-        self,
-        first: Solution,
-        second: Solution,
-        found: Solution,
-        move: Move,
-        order: Order,
+        self, first: Solution, second: Solution, found: Solution, move: Move, order: Order
     ) -> None:
         """Make an offspring; see :func:`~evomeans.engines.cpu.offspring.make_offspring`."""
         self._offspring_arrays.coins[:] = order.numbers
-        *shared, instructions = self._instructed(move, order)
-        make = self._kernels.entry(make_offspring)
-        arrays = self._offspring_arrays_for(move.tries_parts, move.way)
+        address, merges = self._kernels.address, move.way == Way.MERGING
+        choose = address("choose") if move.tries_parts else 0
+        cross = (address("merge"), 0) if merges else (0, address("cross"))
+        self._instruct(move, order, (address("refine"), choose, *cross))
         solutions = address_of(first), address_of(second), address_of(found)
-        self.team.begin_alone()
-        make(self._addresses[0], *solutions, *shared, arrays, instructions)
-        self.team.check()
-
-    def _offspring_arrays_for(self, tries_parts: bool, way: int) -> int:
-        """Return the address of the arrays of offspring, with all needed kernels in them."""
-        if (tries_parts, way) not in self._ways:
-            self._ways.add((tries_parts, way))
-            addresses, kernels = self._offspring_arrays.addresses, self._kernels
-            addresses[REFINE] = kernels.address(refine)
-            if tries_parts:
-                addresses[PARTS] = kernels.address(choose_parts)
-            if way == Way.MERGING:
-                addresses[MERGE] = address_in(*ward.kernel_calls())
-            else:
-                addresses[CROSS] = address_in(*matching.kernel_calls())
-        return address_of(self._offspring_arrays)
-
-    @cached_property
-    def _instructions(self) -> Instructions:
-        return Instructions.allocate()
+        make, arrays = self._kernels.entry(make_offspring), address_of(self._offspring_arrays)
+        self.team.run(make, address_of(self.work), *solutions, arrays)
 
     @cached_property
     def _offspring_arrays(self) -> OffspringArrays:
         # The flag of the team ends long crossovers as it ends refinements.
         stop = self.team.barrier[ABANDONED : ABANDONED + 1]
-        return OffspringArrays.allocate(*self.target.shape, self._parts, stop)
-
-    @cached_property
-    def _addresses(self) -> tuple[int, int, int]:
-        return address_of(self.samples), address_of(self.centers), address_of(self.scratch)
-
-    @cached_property
-    def _swap_addresses(self) -> tuple[int, int]:
-        return address_of(self.swapped), address_of(self._undo_log)
-
-    @cached_property
-    def _momentum(self) -> MomentumState:
-        return MomentumState.allocate(*self.target.shape)
+        return OffspringArrays.allocate(self.k, self.target.shape[1], self._parts, stop)
 
     @cached_property
     def _kernels(self) -> Kernels:
-        return kernels_for(self.samples, self.centers, self.scratch, self.k)
-
-    @cached_property
-    def swapped(self) -> Clusters:
-        """The clusters after swaps."""
-        sparse = isinstance(self.samples.rows, SparseRows)
-        return Clusters.allocate(len(self.samples.order), *self.target.shape, sparse)
-
-    @cached_property
-    def _undo_log(self) -> UndoLog:
-        return UndoLog.allocate(len(self.samples.order), *self.target.shape, self.team.barrier)
+        return kernels_for(self.work, self.k)
 
     def better_parts(
         self, first: tuple[NDArray[Any], FloatArray], second: tuple[NDArray[Any], FloatArray]
@@ -238,11 +133,13 @@ class Workspace:
         self.target[:] = target
         if fresh:
             self.centers.sums[:] = 0
-        self.team.run(step, self.samples, state, self.centers, self.scratch, fresh, gone)
+        addresses = address_of(self.work), address_of(state)
+        self.team.run(self._kernels.entry(step), *addresses, fresh, gone)
 
     def measure(self, state: State, power: int) -> float:
         """Return the weighted sum of the distances to the own centres, to this power."""
-        self.team.run(sum_distances, self.samples, state, self.centers, self.scratch, power)
+        addresses = address_of(self.work), address_of(state)
+        self.team.run(self._kernels.entry(sum_distances), *addresses, power)
         return self.inertia
 
     def draw(self, target: float) -> int:
@@ -281,12 +178,12 @@ class Workspace:
     @property
     def inertia(self) -> float:
         """Sum of squared distances, in the frame."""
-        return float(self.scratch.numbers[INERTIA])
+        return float(self.scratch.outcome["inertia"][0])
 
     @property
     def outcome(self) -> Outcome:
         """What the last run says of itself."""
-        return Outcome._make(self.scratch.numbers.tolist())
+        return Outcome._make(self.scratch.outcome.item())
 
     @property
     def level(self) -> Level:

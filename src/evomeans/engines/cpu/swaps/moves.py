@@ -21,22 +21,20 @@ from evomeans.engines.cpu.swaps.lists import (
     WAITING,
     Clusters,
     UndoLog,
+    add_to,
+    get_mean,
     is_full,
     link,
+    move_mean,
     next_waiting,
     refresh_squares,
     remember,
     resize,
-    unlink,
-    update_removal_costs,
-)
-from evomeans.engines.cpu.swaps.means import (
-    add_to,
-    get_mean,
-    move_mean,
     set_apart,
     set_mean,
     square_to,
+    unlink,
+    update_removal_costs,
 )
 from evomeans.engines.cpu.threads import ABANDONED
 from evomeans.engines.rules import WORTHWHILE
@@ -69,10 +67,7 @@ def joining_cost(square: float, total: float, weight: float) -> float:
 
 @jit(inline=False)
 def leave(samples: Samples, clusters: Clusters, undo: UndoLog, i: Index, square: float) -> float:
-    """Remove a sample from its cluster; return the change of the sum of squares, −w W/(W − w)·s.
-
-    ``square`` is s, the squared distance from the centre.
-    """
+    """Remove a sample from its cluster; return the change, −w W/(W − w)·s for the ``square`` s."""
     j, weight = clusters.labels[i], weight_of(samples, i)
     remember(samples, clusters, undo, j)
     rest = clusters.weights[j] - weight
@@ -89,10 +84,7 @@ def leave(samples: Samples, clusters: Clusters, undo: UndoLog, i: Index, square:
 def join(
     samples: Samples, clusters: Clusters, undo: UndoLog, i: Index, j: Index, square: float
 ) -> float:
-    """Put a sample that has left into cluster ``j``; return the change, w W/(W + w)·s.
-
-    ``square`` is s, the squared distance from the centre.
-    """
+    """Put a sample that has left into cluster ``j``; return the change, w W/(W + w)·s."""
     weight = weight_of(samples, i)
     remember(samples, clusters, undo, j)
     place = undo.numbers[MOVED]
@@ -147,11 +139,7 @@ def take_back(samples: Samples, clusters: Clusters, undo: UndoLog) -> None:
 
 @jit(inline=False)
 def retrace(samples: Samples, clusters: Clusters, undo: UndoLog, moved: Index) -> None:
-    """Undo the last changes, those after the first ``moved`` moves of samples.
-
-    What clusters were then is not in the log, and is computed from their samples. The queue is
-    emptied.
-    """
+    """Undo the changes after the first ``moved`` moves of samples, and empty the queue."""
     undo_moves(clusters, undo, moved)
     while undo.numbers[WAITING] > 0:
         next_waiting(undo)
@@ -298,11 +286,8 @@ def move_samples(samples: Samples, clusters: Clusters, undo: UndoLog, change: fl
 def separation_limit(clusters: Clusters, source: Index, target: Index) -> float:
     """Return how far apart two centres may be for samples to gain by a move between them.
 
-    This is (1 + ρ)², a bound of ‖c_a − c_b‖² / ‖x − c_a‖²: a move needs ‖x − c_b‖ < ρ‖x − c_a‖, and
-    ‖x − c_b‖ ≥ ‖c_a − c_b‖ − ‖x − c_a‖. The root ρ of the two move factors is at most their mean.
-
-    It holds for samples of average weight. Moves of others may be missed here; K-means and single
-    moves on all samples find them.
+    This is (1 + ρ)², a bound of ‖c_a − c_b‖² / ‖x − c_a‖² for samples of average weight: a move
+    needs ‖x − c_b‖ < ρ‖x − c_a‖, and ρ, the root of the two move factors, is at most their mean.
     """
     factors = clusters.move_factors[LEAVING, source] + clusters.move_factors[ARRIVING, target]
     ratio = 1.0 + 0.5 * factors

@@ -1,23 +1,13 @@
 """Swaps: a centre is removed, another begins elsewhere, and the effects are followed locally.
 
-A swap concerns the clusters around the two places and no others:
+docs/background/cpu-engine.md has the steps of a swap. If the sum of squares is lower in the end
+than at first, the swap is kept; otherwise everything is restored. One that fails by little is
+followed by further ones among the clusters that it has changed, and judged with them: removing a
+centre may help only if those around it are rearranged.
 
-1. A cluster is chosen to be removed, and a way to divide another one in two.
-2. The samples of the removed cluster join their next best clusters, one of the halves becomes a
-   cluster, and single samples move until that gains nothing more (``moves.py``).
-
-If the sum of squares is lower in the end than at first, the swap is kept; otherwise everything is
-restored. A swap that fails by little is followed by further ones among the clusters that it has
-changed (:func:`follow_up`), and judged with them: removing a centre may pay only if those around it
-are rearranged.
-
-Parents have had their swaps, so an offspring mostly gains where it differs from them. Clusters
-that differ are *fresh*: half of the swaps begin or end there.
-
-The new cluster is one half of another, by a short 2-means of its samples. A single sample would do
-in the plane. With many features it attracts nothing, because every other sample is closer to the
-mean of its cluster than to it. And what a division gains is known before anything is changed, so
-the best of several can be taken.
+The new cluster is one half of another, by a short 2-means of its samples. With many features, a
+single sample attracts nothing, because every other sample is closer to the mean of its cluster.
+And what a division gains is known before anything is changed, so the best of several can be taken.
 
 Swaps are in double precision and run in one thread.
 """
@@ -27,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from evomeans.compiled.jit import jit
-from evomeans.engines.cpu.layout import Centers, Samples, Scratch, State, weight_of
+from evomeans.engines.cpu.layout import Centers, Samples, State, WorkArrays, weight_of
 from evomeans.engines.cpu.swaps.lists import (
     CHANGED,
     FRESH,
@@ -37,10 +27,14 @@ from evomeans.engines.cpu.swaps.lists import (
     Clusters,
     UndoLog,
     add_fresh,
+    add_to,
     fill,
+    get_mean,
+    point_to,
+    product_with,
     refresh_squares,
+    set_apart,
 )
-from evomeans.engines.cpu.swaps.means import add_to, get_mean, point_to, product_with, set_apart
 from evomeans.engines.cpu.swaps.moves import (
     begin_cluster,
     dissolve,
@@ -195,41 +189,37 @@ def choose_sample(
     From all clusters but the removed one (ANYWHERE), from those that are fresh (FRESH_ONES), or
     from the closest ones (AROUND).
     """
-    eligible = count_eligible(clusters, undo, place, count)
+    eligible = np.int64(clusters.weights.shape[0])
+    if place == FRESH_ONES:
+        eligible = undo.numbers[FRESH]
+    elif place == AROUND:
+        eligible = np.int64(min(count, CLOSEST))
     total = 0.0
-    for a in range(eligible):
-        total += drawable_error(clusters, nth_eligible(undo, place, a), removed)
-    left, found = uniform(undo) * total, -1
-    for a in range(eligible):
-        j = nth_eligible(undo, place, a)
-        if drawable_error(clusters, j, removed) > 0.0:
-            found = int(j)
-            left -= clusters.errors[j]
+    for nth in range(eligible):
+        total += nth_eligible(clusters, undo, removed, place, nth)[1]
+    left = uniform(undo) * total
+    found: Index = np.int64(-1)
+    for nth in range(eligible):
+        j, error = nth_eligible(clusters, undo, removed, place, nth)
+        if error > 0.0:
+            found = j
+            left -= error
             if left < 0.0:
                 break
     return draw_member(samples, clusters, found, uniform(undo)) if found >= 0 else -1
 
 
 @jit
-def count_eligible(clusters: Clusters, undo: UndoLog, place: Index, count: int) -> Index:
-    """Return the number of clusters from which a sample may be drawn."""
+def nth_eligible(
+    clusters: Clusters, undo: UndoLog, removed: Index, place: Index, nth: Index
+) -> tuple[Index, float]:
+    """Return a cluster, and its Σ w‖x − c‖² or zero if no sample may be drawn from it."""
+    j = np.int64(nth)
     if place == FRESH_ONES:
-        return np.int64(undo.numbers[FRESH])
-    return np.int64(min(count, CLOSEST) if place == AROUND else clusters.weights.shape[0])
-
-
-@jit
-def nth_eligible(undo: UndoLog, place: Index, nth: Index) -> Index:
-    """Return a cluster of those from which a sample may be drawn."""
-    if place == FRESH_ONES:
-        return np.int64(undo.fresh[nth])
-    return np.int64(undo.neighbours[nth]) if place == AROUND else np.int64(nth)
-
-
-@jit
-def drawable_error(clusters: Clusters, j: Index, removed: Index) -> float:
-    """Return Σ w‖x − c‖² of a cluster, or zero if no sample may be drawn from it."""
-    return clusters.errors[j] if j != removed and clusters.sizes[j] > 1 else 0.0
+        j = np.int64(undo.fresh[nth])
+    elif place == AROUND:
+        j = np.int64(undo.neighbours[nth])
+    return j, clusters.errors[j] if j != removed and clusters.sizes[j] > 1 else 0.0
 
 
 @jit(inline=False)
@@ -279,30 +269,21 @@ GAIN = 1e-9
 
 
 @jit(by_address=True)
-def try_swaps(
-    samples: Samples,
-    clusters: Clusters,
-    undo: UndoLog,
-    state: State,
-    centers: Centers,
-    scratch: Scratch,
-    count: int,
-    seed: float,
-) -> None:
+def try_swaps(work: WorkArrays, state: State, count: int, seed: float) -> None:
     """Try swaps one after the other, and keep those that lower the sum of squares.
 
-    * ``clusters``, out: the best solution; its means are written out.
-    * ``undo``: ``numbers[SUCCESSES]`` is how many of the ``count`` swaps were kept.
-    * ``state`` and ``centers``: the fixed point of K-means to begin with, and where that began
-      (``centers.target``); not modified.
+    * ``work``: ``clusters`` become the best solution, with means that are written out, and
+      ``undo.numbers[SUCCESSES]`` is how many of the ``count`` swaps were kept. ``centers`` are the
+      fixed point of K-means to begin with, and ``centers.target`` is where that began.
     * ``seed``: a uniform number in [0, 1), from which all others follow.
     """
+    samples, centers, clusters, undo = work.samples, work.centers, work.clusters, work.undo
     fill(samples, clusters, undo, state.labels, centers.exact, centers.weights)
     list_fresh(undo, centers)
     undo.random[0] = np.uint64(seed * 2.0**53)
     successes = 0
     for _ in range(count):
-        if scratch.barrier[ABANDONED] != 0:
+        if undo.barrier[ABANDONED] != 0:
             break
         total = sum_errors(clusters)
         origin, place = choose_kind(undo)
@@ -324,11 +305,7 @@ def try_swaps(
 
 @jit(inline=False)
 def list_fresh(undo: UndoLog, centers: Centers) -> None:
-    """List the clusters whose centres are not where they were at the start of the refinement.
-
-    A child takes centres of its parents, and if a cluster has the same samples as in the parent,
-    its centre is the same to the last bit.
-    """
+    """List the clusters whose centres are not where they were at the start of the refinement."""
     undo.numbers[FRESH] = 0
     for j in range(centers.exact.shape[0]):
         undo.is_fresh[j] = 0
@@ -371,8 +348,8 @@ def swap(
 def follow_up(samples: Samples, clusters: Clusters, undo: UndoLog, change: float) -> float:
     """Let further swaps follow one that failed by little, and keep those that gain.
 
-    They remove one of the clusters that have changed, and begin another one around it. ``change``
-    is that of the first one; returns that of all. They end as soon as it is negative.
+    They remove one of the clusters that have changed, and begin another one around it. Returns the
+    ``change`` of all, and ends as soon as it is negative.
     """
     for _ in range(FOLLOWERS):
         moved, most = undo.numbers[MOVED], clusters.labels.shape[0]
@@ -395,8 +372,7 @@ def follow_up(samples: Samples, clusters: Clusters, undo: UndoLog, change: float
 def recompute_change(samples: Samples, clusters: Clusters, undo: UndoLog) -> float:
     """Return the change of the sum of squares, computed anew for all clusters that have changed.
 
-    The changes of the single moves add up to the same but for rounding. The rounding of one sample
-    that is far away or very heavy may exceed all that the others contribute.
+    In the sum over moves, rounding of one sample far away may exceed what all others contribute.
     """
     change = 0.0
     for place in range(undo.numbers[CHANGED]):
