@@ -329,6 +329,7 @@ class MomentumState(NamedTuple):
 
     * ``means``, ``before`` (k, d): means of the clusters, and those of the assignment before.
     * ``weights`` (k,): of the clusters.
+    * ``own`` (k,): what each centre explains.
     * ``explained`` (MAX_ITERATIONS,): what the centres explain, after each assignment.
     * ``t`` (1,): of Nesterov's method.
     * ``verdict`` (1,): GO_ON, ARRIVED or HOPELESS.
@@ -337,6 +338,7 @@ class MomentumState(NamedTuple):
     means: FloatArray
     before: FloatArray
     weights: FloatArray
+    own: FloatArray
     explained: FloatArray
     t: FloatArray
     verdict: FloatArray
@@ -345,8 +347,8 @@ class MomentumState(NamedTuple):
     def allocate(cls, n_clusters: int, n_features: int) -> MomentumState:
         """Allocate the arrays."""
         means, before = np.empty((2, n_clusters, n_features))
-        weights, explained = np.empty(n_clusters), np.empty(MAX_ITERATIONS)
-        return cls(means, before, weights, explained, np.empty(1), np.empty(1))
+        (weights, own), explained = np.empty((2, n_clusters)), np.empty(MAX_ITERATIONS)
+        return cls(means, before, weights, own, explained, np.empty(1), np.empty(1))
 
 
 @jit(by_address=True)
@@ -359,8 +361,10 @@ def lead(work: WorkArrays, state: State, thread: int, n_threads: int) -> None:
     centers, scratch, momentum = work.centers, work.scratch, work.momentum
     outcome, stage, iterations = scratch.outcome[0], np.int64(BEGIN), 0
     while True:
+        average(work, thread, n_threads)
+        meet(scratch.barrier, n_threads)
         if thread == 0:
-            verdict = judge(work, iterations)
+            verdict = judge(momentum, iterations, work.record[0].least)
             if verdict == GO_ON:
                 verdict = choose_target(centers, momentum, iterations)
             momentum.verdict[0] = verdict
@@ -382,18 +386,26 @@ def lead(work: WorkArrays, state: State, thread: int, n_threads: int) -> None:
 
 
 @jit
-def judge(work: WorkArrays, n_steps: int) -> int:
-    """Set the means and weights of clusters; return HOPELESS if they promise too little."""
-    momentum, sums, totals = work.momentum, work.centers.sums, work.scratch.totals[0]
-    exact, means, total = work.centers.exact, momentum.means, 0.0
-    least = work.record[0].least
-    for j in range(exact.shape[0]):
+def average(work: WorkArrays, thread: int, n_threads: int) -> None:
+    """Set the means and weights of a thread's share of the clusters, and what these explain."""
+    momentum, sums, totals = work.momentum, work.centers.sums, work.scratch.totals[thread]
+    exact, means = work.centers.exact, momentum.means
+    first, last = share(exact.shape[0], thread, n_threads)
+    for j in range(first, last):
         copy_row(exact, j, means, j)
         update_center(work.samples, sums, means, momentum.weights, j, totals)
         own = 0.0
         for t in range(exact.shape[1]):
             own += exact[j, t] * (2.0 * means[j, t] - exact[j, t])
-        total += momentum.weights[j] * own
+        momentum.own[j] = momentum.weights[j] * own
+
+
+@jit
+def judge(momentum: MomentumState, n_steps: int, least: float) -> int:
+    """Note what the centres explain; return HOPELESS if they promise too little."""
+    total = 0.0
+    for j in range(momentum.own.shape[0]):
+        total += momentum.own[j]
     momentum.explained[n_steps] = total
     count = n_steps + 1
     if least == 0.0 or count < EARLIEST:
