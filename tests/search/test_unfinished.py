@@ -400,15 +400,15 @@ def test_the_mean_of_all_samples_needs_no_order(monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("looks", "expected"),
     [
-        (1.0, QuickSeeding(with_steps=False)),
+        (0.5, QuickSeeding(with_steps=False)),
         (2.0, QuickSeeding(with_steps=True)),
-        (5.0, QuickStart),
+        (10.0, QuickStart),
         (np.inf, QuickStart),
     ],
 )
 def test_large_samples_have_a_quick_seeding_if_there_is_time_for_it(looks, expected) -> None:
-    """Labels take 0.3 s, so there are 2.3 looks for all of it. Less than one is left by two."""
-    engine = SlowToLabel(0.3)
+    """Labels take 0.1 s, so there are 9 looks for all of it; K-means after it takes 8."""
+    engine = SlowToLabel(0.1)
     engine.quick_looks = lambda n_clusters, n_trials: looks
     timing = Timing(engine, 5, 1.0, engine.clock, 0.0, DeferredInterrupt())
     found = timing.in_time(KMeansPlusPlus(greedy=True))
