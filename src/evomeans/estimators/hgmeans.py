@@ -90,10 +90,6 @@ class HGMeans(SearchingEstimator):
     summed up accurately (1e25 times, if there are only a thousand). If these are many and have a
     cluster of their own, its centre would be wrong, and the fit ends with a ValueError.
 
-    **Callbacks.** scikit-learn 1.9 and later have callbacks such as
-    :class:`sklearn.callback.ProgressBar`; ``set_callbacks`` sets them. Each solution made is a
-    sub-task of the fit; where there may be more than 2000, one in several is.
-
     **Empty clusters.** All clusters own samples whenever ``X`` has at least ``n_clusters`` distinct
     rows of positive weight. Otherwise a ConvergenceWarning is issued.
 
