@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from evomeans import HGMeans, History, OffspringRecord
-from evomeans.search.history import HIGH, WIDE, bars_svg, line_svg
+from evomeans.search.history import HIGH, WIDE, line_svg
 
 
 def history_of(*inertias: float) -> History:
@@ -54,15 +54,3 @@ def test_a_long_search_has_a_small_picture() -> None:
 def test_the_estimator_keeps_the_view_of_scikit_learn() -> None:
     assert "HGMeans" in HGMeans(3)._repr_html_()
     assert "sk-estimator" in HGMeans(3).fit([[0.0], [1.0], [5.0]])._repr_html_()
-
-
-def test_bars_are_as_high_as_their_numbers() -> None:
-    picture = ElementTree.fromstring(bars_svg([2, 0, 4], "a <b>"))
-    assert picture.get("aria-label") == "a <b>"
-    tops = re.findall(r"V([\d.]+)", picture.findall("path")[1].get("d"))
-    heights = [HIGH - float(top) for top in tops]
-    assert heights == [(HIGH - 4) / 2, 0, HIGH - 4]
-    places = [float(x) for x in re.findall(r"M([\d.]+)", picture.findall("path")[1].get("d"))]
-    assert 0 < places[0] < places[1] < places[2] < WIDE
-    assert bars_svg([], "nothing")
-    assert bars_svg([0], "zero")

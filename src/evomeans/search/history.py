@@ -234,31 +234,12 @@ SMALLEST_GAP = 1e-6
 
 def line_svg(best: Sequence[float]) -> str:
     """Draw the lowest inertia after each solution as a falling line."""
-    line = (
-        f'<path d="{_path(best)}" fill="none" stroke="#0072B2" stroke-width="2" '
-        'stroke-linejoin="round"/>'
-    )
-    return _picture(line, "Best inertia by solutions made")
-
-
-def bars_svg(values: Sequence[float], label: str) -> str:
-    """Draw numbers that are not negative as bars, side by side."""
-    largest = max(values, default=0) or 1
-    step = WIDE / max(1, len(values))
-    width = max(0.5, step - min(3.0, step / 4))
-    bars = "".join(
-        f"M{i * step + width / 2:.1f} {HIGH}V{HIGH - (HIGH - 4) * value / largest:.1f}"
-        for i, value in enumerate(values)
-    )
-    return _picture(f'<path d="{bars}" stroke="#0072B2" stroke-width="{width:.2f}"/>', label)
-
-
-def _picture(content: str, label: str) -> str:
     return (
         f'<svg width="{WIDE}" height="{HIGH}" viewBox="0 0 {WIDE} {HIGH}" role="img" '
-        f'style="margin:4px 16px 4px 0" aria-label="{escape(label)}">'
+        'aria-label="Best inertia by solutions made">'
         f'<path d="M0 {HIGH - 0.5}H{WIDE}" stroke="currentColor" opacity="0.25"/>'
-        f"{content}</svg>"
+        f'<path d="{_path(best)}" fill="none" stroke="#0072B2" stroke-width="2" '
+        'stroke-linejoin="round"/></svg>'
     )
 
 
