@@ -41,7 +41,7 @@ def test_a_survey_is_that_of_all_rows():
     X = np.random.default_rng(0).normal(size=(100, 3))
     w = np.random.default_rng(1).random(100)
     parts = [summarize(X[a:b], w[a:b]) for a, b in [(0, 30), (30, 30), (30, 100)]]
-    survey = combine(parts, [100], weighted=True)
+    survey = combine(parts, [30, 0, 70], [100], weighted=True)
     assert survey.sizes.tolist() == [30, 70]
     assert_array_equal(survey.low, X.min(axis=0))
     assert_array_equal(survey.high, X.max(axis=0))
@@ -56,7 +56,7 @@ def test_what_is_not_finite_is_named_by_block_and_row(value):
     parts = [summarize(np.zeros((5, 3)), None), summarize(X, None)]
     for chunks, place in (((5, 10), "block 1, row 7"), ((12, 0, 3), "block 2, row 0")):
         with pytest.raises(ValueError, match=f"X has {value} in {place} of it, column 2. K-means"):
-            combine(parts, chunks, weighted=False)
+            combine(parts, [5, 10], chunks, weighted=False)
 
 
 def test_bad_weights_are_named_by_block_and_row():
@@ -64,9 +64,9 @@ def test_bad_weights_are_named_by_block_and_row():
     for bad in (-1.0, np.nan):
         part = summarize(X, np.array([1.0, 0.0, bad, 2.0]))
         with pytest.raises(ValueError, match=f"sample_weight has {bad} in block 0, row 2 of it"):
-            combine([part], [4], weighted=True)
+            combine([part], [4], [4], weighted=True)
     with pytest.raises(ValueError, match="must not be all zero"):
-        combine([summarize(X, np.zeros(4))], [4], weighted=True)
+        combine([summarize(X, np.zeros(4))], [4], [4], weighted=True)
 
 
 # ---- draws -----------------------------------------------------------------------------------
@@ -93,6 +93,7 @@ def test_positions_are_those_of_all_rows_together(weighted):
     w = [weights[a:b] if weighted else None for a, b in parts]
     survey = combine(
         [summarize(np.zeros((b - a, 1)), w[i]) for i, (a, b) in enumerate(parts)],
+        [20, 5, 25],
         [50],
         weighted=weighted,
     )

@@ -288,32 +288,25 @@ def _unusable(name: str, values: NDArray[Any], bad: NDArray[np.bool_]) -> Summar
     return Summary(len(values), none, none, 0.0, 0.0, bad_row=row, complaint=complaint)
 
 
-def check_counts(summaries: Sequence[Summary], rows: Sequence[int], chunks: Sequence[int]) -> None:
-    """Reject an array whose blocks do not have the ``rows`` that its chunks say they have."""
-    ends = np.cumsum(chunks)
-    first = 0
+def combine(
+    summaries: Sequence[Summary], rows: Sequence[int], chunks: Sequence[int], *, weighted: bool
+) -> Survey:
+    """Put the summaries of blocks together, which should have so many ``rows``.
+
+    Errors name the ``chunks`` that the user knows, and the first value that cannot be used.
+    """
+    ends, first = np.cumsum(chunks), 0
     for summary, expected in zip(summaries, rows, strict=True):
+        row = first + max(0, summary.bad_row)
+        chunk = int(np.searchsorted(ends, row, side="right"))
         if summary.n_samples != expected:
-            chunk = int(np.searchsorted(ends, first, side="right"))
             raise ValueError(
                 f"X has {summary.n_samples} rows instead of {expected} at chunk {chunk}: X.chunks "
                 "are not its true sizes. Let Dask count them: X.compute_chunk_sizes()."
             )
-        first += expected
-
-
-def combine(summaries: Sequence[Summary], chunks: Sequence[int], *, weighted: bool) -> Survey:
-    """Put the summaries together; complain about the first value that cannot be used.
-
-    Errors name the ``chunks`` that the user knows.
-    """
-    ends, first = np.cumsum(chunks), 0
-    for summary in summaries:
         if summary.bad_row >= 0:
-            row = first + summary.bad_row
-            chunk = int(np.searchsorted(ends, row, side="right"))
             summary.check(chunk, row - int(ends[chunk] - chunks[chunk]))
-        first += summary.n_samples
+        first += expected
     held = [summary for summary in summaries if summary.n_samples]
     cumulated = np.cumsum([summary.weight for summary in held])
     if weighted:

@@ -31,7 +31,6 @@ from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.dask.blocks import (
     LARGE_CHUNK,
     Survey,
-    check_counts,
     combine,
     lazy_distances,
     lazy_labels,
@@ -308,13 +307,12 @@ class DaskEngine(PlainKMeans):
         look = delayed(summarize, pure=False)
         tasks = [look(*block) for block in zip(samples, weights, strict=True)]
         summaries = self.runner.compute(tasks)
-        check_counts(summaries, rows, self.X.chunks[0])
         self._blocks = [
             (X, w)
             for X, w, summary in zip(samples, weights, summaries, strict=True)
             if summary.n_samples
         ]
-        return combine(summaries, self.X.chunks[0], weighted=sample_weight is not None)
+        return combine(summaries, rows, self.X.chunks[0], weighted=sample_weight is not None)
 
     def digests(self, digest: Callable[..., str]) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """Return digests of the samples and of the weights of every block, as arrays of bytes."""
