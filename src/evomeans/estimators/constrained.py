@@ -274,10 +274,8 @@ class ConstrainedHGMeans(Model):
 
     Notes
     -----
-    Must-links replace the samples that they join by their weighted mean. Sizes are met by an exact
-    transport of all samples in each step [1]_, which takes 40 bytes of memory for each pair of a
-    sample and a cluster. Cannot-links are satisfied from the first placement on;
-    docs/guide/models.md explains how.
+    Sizes are met by an exact transport of all samples in each step [1]_. docs/guide/models.md
+    explains it, the links, and the memory they need.
 
     References
     ----------

@@ -20,14 +20,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from evomeans.docstrings import completed, described_like
 from evomeans.engines import Engine, create_engine, is_dask, nearest
-from evomeans.engines.frame import Frame, is_sparse
+from evomeans.engines.frame import Frame, is_sparse, reaching
 from evomeans.estimators.certifying import certify
 from evomeans.estimators.parameters import DENSE_ENGINES, check_thread_count
 from evomeans.estimators.solution import (
     FinalSolution,
     canonical_solution,
     encode_centers,
-    frame_for_new_samples,
 )
 from evomeans.estimators.validation import (
     Features,
@@ -261,7 +260,8 @@ class CentersMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: 
         self, X: Any, sample_weight: FloatArray | None = None
     ) -> tuple[Engine, FloatArray]:
         """Return an engine that holds new samples, and the fitted centres in its frame."""
-        frame = frame_for_new_samples(X, self._frame, self._centers)
+        # The engine "reference" or "gpu": dense samples, which may be far outside those of the fit.
+        frame = reaching(self._frame, X.min(axis=0), X.max(axis=0))
         engine = create_engine(self.engine, X, sample_weight, frame=frame, searching=False)
         return engine, encode_centers(frame, self._centers)
 

@@ -81,10 +81,8 @@ class HGMeans(SearchingEstimator):
     hard problems ``n_iter_no_change`` with it. If several runs disagree, fit with
     ``warm_start=True`` and another ``random_state``, which continues from the last fit.
 
-    **Interruption.** Ctrl-C during :meth:`fit` ends what the search is doing, except a crossover of
-    thousands of centres. The samples are labelled once, the estimator is fitted with the best
-    solution so far, and a RuntimeWarning says so. A second Ctrl-C raises KeyboardInterrupt as
-    usual. With a ``checkpoint``, the next fit continues the search.
+    **Interruption.** Ctrl-C ends the search with the best solution so far;
+    docs/guide/checkpoints.md says how to continue it.
 
     **Outliers.** Samples that are 1e18 times smaller than an outlier in the same column cannot be
     summed up accurately (1e25 times, if there are only a thousand). If these are many and have a

@@ -147,9 +147,8 @@ class HGMeansPath(BaseSearch):
 
     Notes
     -----
-    **Interruption.** Ctrl-C abandons the present step and ends the path. The numbers of
-    clusters that have a solution are kept, and a RuntimeWarning says so. With a ``checkpoint``, the
-    next fit continues.
+    **Interruption.** Ctrl-C ends the path and keeps the numbers of clusters that have a solution.
+    With a ``checkpoint``, the next fit continues.
 
     **Consistency.** Inertias fall strictly with k, as long as there are enough distinct samples; a
     merger of the best solution for k + 1 never beats that for k, nor does a division of the one for
