@@ -48,22 +48,8 @@ PLAIN = [
     ("duration_text", (3599.9,), "1 h"),
     ("duration_text", (7260,), "2 h 1 min"),
     ("duration_text", (1e7,), "116 days"),
-    ("certainty_text", ("proven_optimal", 0), "proven optimal"),
-    ("certainty_text", ("agreement", 1), "found again once, from independent starts"),
-    ("certainty_text", ("agreement", 2), "found again twice, from independent starts"),
-    ("certainty_text", ("max_time", 3), "found again 3 times, from independent starts"),
-    (
-        "certainty_text",
-        ("max_time", 0),
-        "the search was cut short before its best solution was found again",
-    ),
-    ("certainty_text", ("no_improvement", 0), "not found again"),
     # Rounded down.
-    (
-        "certainty_text",
-        ("agreement", 1, 0.9999),
-        "99 %; found again once, from independent starts",
-    ),
+    ("certain_percent", (0.9999,), "99 %"),
     ("probability_text", (math.nan,), ""),
     ("advice_text", ("max_offspring", 500, 490, 1), ""),
     ("advice_text", ("no_improvement", 500, 490, 0), ""),

@@ -153,20 +153,6 @@ def certain_percent(certainty: float) -> str:
     return "100 %" if certainty == 1.0 else f"{math.floor(100.0 * certainty)} %"
 
 
-def certainty_text(reason: str, rediscoveries: int, certainty: float = math.nan) -> str:
-    """Say in a few words how sure it is that a search has found the best solution."""
-    if reason == "proven_optimal":
-        return "proven optimal"
-    if not math.isnan(certainty):
-        return f"{certain_percent(certainty)}; {certainty_text(reason, rediscoveries)}"
-    if rediscoveries:
-        times = {1: "once", 2: "twice"}.get(rediscoveries, f"{rediscoveries:,} times")
-        return f"found again {times}, from independent starts"
-    if reason in UNFINISHED:
-        return "the search was cut short before its best solution was found again"
-    return "not found again"
-
-
 def levels_text(levels: Sequence[int]) -> str:
     """Say on how many rows populations began, given all rows and those of samples, if any."""
     if len(levels) < 2:

@@ -385,10 +385,11 @@ def test_copies_whose_means_are_not_exact(engine):
 
 
 def test_samples_without_weight_are_no_distinct_samples(engine):
-    """Only rows of positive weight can fill clusters; the others still get labels."""
+    """Others still get labels, and the warning points at the caller of fit."""
     samples = np.array([[0.0, 0.0], [9.0, 9.0], [1.0, 0.0], [0.0, 8.0]])
-    with pytest.warns(ConvergenceWarning, match=r"clusters \(2\) .* n_clusters \(3\)"):
+    with pytest.warns(ConvergenceWarning, match=r"clusters \(2\) .* n_clusters \(3\)") as caught:
         model = quick(3, engine=engine).fit(samples, sample_weight=[1, 2, 0, 0])
+    assert [warning.filename for warning in caught] == [__file__]
     assert_allclose(model.cluster_centers_[:2], [[0.0, 0.0], [9.0, 9.0]], atol=1e-12)
     assert_array_equal(model.labels_, [0, 1, 0, 0])
 

@@ -79,9 +79,15 @@ def test_a_k_at_which_populations_disagree_is_less_certain():
 
 
 def test_what_is_proven_is_certain():
-    assert_array_equal(quick((1, 4), criteria=()).fit(X[:, :1]).certainty_, 1.0)
+    line = quick((1, 4), criteria=()).fit(X[:, :1])
+    assert_array_equal(line.certainty_, 1.0)
+    assert line._certainty() == "one column is solved exactly for every k"
+    tiny = quick((2, 3), criteria=()).fit([[0.0], [1e-140], [1.0], [1.1]])
+    assert tiny._certainty().endswith("as exactly as float64 allows")
+    assert tiny._is_confirmed.all()
     several = quick((1, 3), criteria=(), select=None).fit(X)
     assert several.certainty_[0] == 1.0
+    assert several._is_confirmed[0]
     assert np.all(several.certainty_[1:] < 1.0)
     model = several.at(2)
     assert model.certify(X).is_optimal

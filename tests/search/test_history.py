@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import re
 from itertools import repeat
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from numpy.testing import assert_array_equal
 from scripted_search import FOUNDERS, restarting, run, small
 
 from evomeans.search import History, OffspringRecord, SearchSettings, StopReason, solve
-from evomeans.search.history import COLUMNS, SearchObserver
+from evomeans.search.history import COLUMNS, HIGH, WIDE, SearchObserver, line_svg
 from fakes import ScriptedClock, ScriptedEngine, ScriptedRandom, breeding, refinement
 
 TYPES = {
@@ -270,3 +272,41 @@ def test_an_error_in_an_observer_is_not_swallowed() -> None:
 
     with pytest.raises(LookupError, match="mine"):
         run(repeat(1.0), observers=[broken])
+
+
+# The picture in a notebook
+
+
+def picture_of(*best: float) -> str:
+    return History([record(i, best=lowest) for i, lowest in enumerate(best)])._repr_html_()
+
+
+def line_of(html: str) -> str:
+    return ElementTree.fromstring(html).findall("svg/path")[1].get("d")
+
+
+def test_a_falling_line_from_top_left_to_bottom_right() -> None:
+    path = line_of(picture_of(4.0, 4.0, 3.0, 2.0, 2.0))
+    assert path.startswith("M1 3.0H")
+    assert path.endswith(f"V{HIGH - 3:.1f}H{WIDE - 1}")
+    heights = [float(y) for y in re.findall(r"V([\d.]+)", path)]
+    assert heights == sorted(heights)
+    assert len(heights) == 2
+
+
+@pytest.mark.parametrize("best", [(1.0,), (1.0, 1.0, 1.0), (0.0,), (3.0, 0.0)])
+def test_searches_with_little_to_show(best) -> None:
+    html = picture_of(*best)
+    assert "nan" not in html
+    assert "inf" not in line_of(html)
+
+
+def test_an_empty_history_says_so() -> None:
+    html = History()._repr_html_()
+    assert "History(empty)" in html
+    assert "<svg" not in html
+
+
+def test_a_long_search_has_a_small_picture() -> None:
+    """Only improvements are drawn, not each of 20,000 solutions."""
+    assert len(line_svg([3.0] * 10_000 + [2.0] * 10_000)) < 1000

@@ -15,7 +15,6 @@ from evomeans.engines import Engine
 from evomeans.engines.constrained import feasibility
 from evomeans.engines.constrained.links import Groups, Links, contract, group_samples
 from evomeans.engines.protocol import Order
-from evomeans.estimators.callbacks import with_callbacks
 from evomeans.estimators.models import Model
 from evomeans.estimators.parameters import Parameters, check_real, shown
 from evomeans.estimators.solution import FinalSolution, Task, plain_task
@@ -275,10 +274,8 @@ class ConstrainedHGMeans(Model):
 
     Notes
     -----
-    Must-links replace the samples that they join by their weighted mean. Sizes are met by an exact
-    transport of all samples in each step [1]_, which takes 40 bytes of memory for each pair of a
-    sample and a cluster. Cannot-links are satisfied from the first placement on;
-    docs/guide/models.md explains how.
+    Sizes are met by an exact transport of all samples in each step [1]_. docs/guide/models.md
+    explains it, the links, and the memory they need.
 
     References
     ----------
@@ -307,7 +304,6 @@ class ConstrainedHGMeans(Model):
     _is_constrained: ClassVar[bool] = True
 
     @described_like(Model.fit)
-    @with_callbacks
     def fit(
         self,
         X: Any,
@@ -327,7 +323,7 @@ class ConstrainedHGMeans(Model):
             different ones. An optional third column gives the penalty of each pair (inf: hard
             constraint) and overrides ``penalty``.
         """
-        return self._fit(X, y, sample_weight, must_link=must_link, cannot_link=cannot_link)
+        return self._fit(X, sample_weight, must_link=must_link, cannot_link=cannot_link)
 
     def predict(self, X: Any, fill_sizes: bool = False) -> NDArray[np.int32]:
         """Find the cluster of each new sample.

@@ -11,7 +11,7 @@ from evomeans.docstrings import described_like
 from evomeans.estimators.certifying import check_limits, check_method, dense_samples
 from evomeans.estimators.fitted import FittedCenters
 from evomeans.estimators.hgmeans import HGMeans
-from evomeans.estimators.validation import check_sample_weight, check_samples
+from evomeans.estimators.validation import features_of
 from evomeans.search import History
 
 if TYPE_CHECKING:
@@ -125,10 +125,8 @@ class ExactKMeans(FittedCenters):
                 random_state=self.random_state,
                 verbose=self.verbose,
             ).fit(X, sample_weight=sample_weight)
-        X, features = check_samples(self, X)
         dense_samples(X)
-        sample_weight = check_sample_weight(sample_weight, X.shape[0])
-        self._keep_features(features, search._frame)
+        self._keep_features(features_of(search), search._frame)
         for name in ("cluster_centers_", "labels_", "inertia_", "n_iter_", "history_"):
             setattr(self, name, getattr(search, name))
         certificate = self._proven(X, sample_weight, seconds - (time.monotonic() - start), gap)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from contextlib import closing
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -21,14 +20,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from evomeans.docstrings import completed, described_like
 from evomeans.engines import Engine, create_engine, is_dask, nearest
-from evomeans.engines.frame import Frame, is_sparse
+from evomeans.engines.frame import Frame, is_sparse, reaching
 from evomeans.estimators.certifying import certify
 from evomeans.estimators.parameters import DENSE_ENGINES, check_thread_count
 from evomeans.estimators.solution import (
     FinalSolution,
     canonical_solution,
     encode_centers,
-    frame_for_new_samples,
 )
 from evomeans.estimators.validation import (
     Features,
@@ -36,20 +34,12 @@ from evomeans.estimators.validation import (
     check_sample_weight,
     features_of,
 )
-from evomeans.search.history import bars_svg, line_svg
 from evomeans.typing import FloatArray
-from evomeans.wording import certainty_text, counted, number_text
 
 if TYPE_CHECKING:
     from sklearn.cluster import KMeans
 
     from evomeans.exact.certificate import Certificate
-
-
-CARD = (
-    "border:1px solid color-mix(in srgb,currentColor 25%,transparent);border-radius:6px;"
-    "padding:10px 14px;display:inline-block;max-width:100%;line-height:1.45"
-)
 
 
 class CentersMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore[misc]
@@ -270,42 +260,10 @@ class CentersMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: 
         self, X: Any, sample_weight: FloatArray | None = None
     ) -> tuple[Engine, FloatArray]:
         """Return an engine that holds new samples, and the fitted centres in its frame."""
-        frame = frame_for_new_samples(X, self._frame, self._centers)
+        # The engine "reference" or "gpu": dense samples, which may be far outside those of the fit.
+        frame = reaching(self._frame, X.min(axis=0), X.max(axis=0))
         engine = create_engine(self.engine, X, sample_weight, frame=frame, searching=False)
         return engine, encode_centers(frame, self._centers)
-
-    def _repr_html_inner(self) -> str:
-        """Show the fit, or the parameters if there is none."""
-        return self._below_card(super()._repr_html_inner())
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        """Show the fit in notebooks where scikit-learn would show its diagram."""
-        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
-        if "text/html" in bundle:
-            bundle["text/html"] = self._below_card(bundle["text/html"])
-        return bundle
-
-    def _below_card(self, parameters: str) -> str:
-        """Put a card about the fit, if there is one, above scikit-learn's view."""
-        if not hasattr(self, "n_features_in_"):
-            return parameters
-        rows, pictures = self._card()
-        cells = "".join(
-            f'<tr><td style="text-align:left;opacity:.7;padding:1px 14px 1px 0">{escape(name)}</td>'
-            f'<td style="text-align:left;padding:1px 0">{escape(value)}</td></tr>'
-            for name, value in rows.items()
-            if value
-        )
-        return (
-            f'<div style="{CARD}"><div style="font-weight:600">{type(self).__name__}, fitted'
-            f'</div><table style="border:0;margin:4px 0"><tbody>{cells}</tbody></table>'
-            f'{pictures}<details><summary style="cursor:pointer;opacity:.7">Parameters</summary>'
-            f"{parameters}</details></div>"
-        )
-
-    @abstractmethod
-    def _card(self) -> tuple[dict[str, str], str]:
-        """Describe the fit in rows with names, and by pictures."""
 
     @property
     def _n_features_out(self) -> int:
@@ -356,32 +314,6 @@ class FittedCenters(
     _is_constrained: ClassVar[bool] = False
     # Whether the cluster of a sample is always the closest centre, of the samples as they are.
     _predicts_closest: ClassVar[bool] = True
-
-    def _card(self) -> tuple[dict[str, str], str]:
-        """Describe a clustering, and draw its sizes and how the search came to it."""
-        labels = getattr(self, "labels_", None)
-        # Labels in Dask have not been computed, and looking at a model must not do it.
-        labels = None if labels is None or is_dask(labels) else np.asarray(labels)
-        k, d = self.cluster_centers_.shape
-        rows = {"clusters": counted(k, "cluster"), "samples": counted(d, "feature")}
-        rows["inertia"] = number_text(float(self.inertia_))
-        if hasattr(self, "certificate_"):
-            rows["certainty"] = str(self.certificate_)
-        elif hasattr(self, "certainty_"):
-            found_again = self.n_rediscoveries_
-            rows["certainty"] = certainty_text(self.stop_reason_, found_again, self.certainty_)
-        pictures = ""
-        if labels is not None:
-            rows["samples"] = f"{counted(len(labels), 'sample')} with {rows['samples']}"
-            if n_outliers := int(np.count_nonzero(labels < 0)):
-                rows["samples"] += f", {counted(n_outliers, 'outlier')} left out"
-            sizes = np.bincount(labels[labels >= 0], minlength=k)
-            rows["sizes"] = f"{sizes.min():,} to {sizes.max():,} samples"
-            pictures = bars_svg(sizes.tolist(), "Samples by cluster, in the order of their numbers")
-        best = [record.best for record in getattr(self, "history_", ())]
-        if len(best) > 1 and best[0] > best[-1]:
-            pictures += line_svg(best)
-        return rows, pictures
 
     def to_kmeans(self) -> KMeans:
         """Return a fitted :class:`sklearn.cluster.KMeans` with these centres.

@@ -81,18 +81,12 @@ class HGMeans(SearchingEstimator):
     hard problems ``n_iter_no_change`` with it. If several runs disagree, fit with
     ``warm_start=True`` and another ``random_state``, which continues from the last fit.
 
-    **Interruption.** Ctrl-C during :meth:`fit` ends what the search is doing, except a crossover of
-    thousands of centres. The samples are labelled once, the estimator is fitted with the best
-    solution so far, and a RuntimeWarning says so. A second Ctrl-C raises KeyboardInterrupt as
-    usual. With a ``checkpoint``, the next fit continues the search.
+    **Interruption.** Ctrl-C ends the search with the best solution so far;
+    docs/guide/checkpoints.md says how to continue it.
 
     **Outliers.** Samples that are 1e18 times smaller than an outlier in the same column cannot be
     summed up accurately (1e25 times, if there are only a thousand). If these are many and have a
     cluster of their own, its centre would be wrong, and the fit ends with a ValueError.
-
-    **Callbacks.** scikit-learn 1.9 and later have callbacks such as
-    :class:`sklearn.callback.ProgressBar`; ``set_callbacks`` sets them. Each solution made is a
-    sub-task of the fit; where there may be more than 2000, one in several is.
 
     **Empty clusters.** All clusters own samples whenever ``X`` has at least ``n_clusters`` distinct
     rows of positive weight. Otherwise a ConvergenceWarning is issued.

@@ -31,7 +31,6 @@ from evomeans.estimators.searching import BaseSearch
 from evomeans.estimators.validation import Features, check_most_clusters, features_of
 from evomeans.path import PathState
 from evomeans.search import StopReason
-from evomeans.search.history import bars_svg
 from evomeans.search.stopping import DeferredInterrupt
 from evomeans.wording import certain_percent
 
@@ -148,9 +147,8 @@ class HGMeansPath(BaseSearch):
 
     Notes
     -----
-    **Interruption.** Ctrl-C abandons the present step and ends the path. The numbers of
-    clusters that have a solution are kept, and a RuntimeWarning says so. With a ``checkpoint``, the
-    next fit continues.
+    **Interruption.** Ctrl-C ends the path and keeps the numbers of clusters that have a solution.
+    With a ``checkpoint``, the next fit continues.
 
     **Consistency.** Inertias fall strictly with k, as long as there are enough distinct samples; a
     merger of the best solution for k + 1 never beats that for k, nor does a division of the one for
@@ -396,19 +394,6 @@ class HGMeansPath(BaseSearch):
         return (
             text if math.isnan(least) else f"{text}, each {certain_percent(least)} certain or more"
         )
-
-    def _card(self) -> tuple[dict[str, str], str]:
-        """Describe the path, and draw its inertia over k."""
-        first, last = self.k_values_[0], self.k_values_[-1]
-        select = getattr(self.select, "name", self.select)
-        suggested = [f"{name} {k}" for name, k in self._suggested.items() if k is not None]
-        rows = {
-            "clusters": f"{first} to {last}",
-            "chosen": f"k = {self.best_k_} by {select}" if self.best_k_ is not None else "none",
-            "suggested": ", ".join(suggested),
-            "certainty": self._certainty(),
-        }
-        return rows, bars_svg(self.inertias_.tolist(), "Inertia by the number of clusters")
 
     def _best(self) -> HGMeans:
         check_is_fitted(self, "k_values_")

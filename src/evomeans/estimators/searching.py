@@ -18,7 +18,6 @@ from sklearn.exceptions import ConvergenceWarning
 from evomeans.docstrings import described_like
 from evomeans.engines import Engine, is_dask, prepare_calls, prepare_kernels
 from evomeans.engines.frame import FARTHEST_CENTER, Frame
-from evomeans.estimators.callbacks import EXTRA_FRAMES, CallbackSupport, fit_task, with_callbacks
 from evomeans.estimators.fitted import CentersMixin, FittedCenters
 from evomeans.estimators.parameters import (
     DEFAULT_CERTAINTY,
@@ -132,8 +131,6 @@ class BaseSearch(CentersMixin, BaseEstimator):  # type: ignore[misc]
     verbose: int = 0
 
     stop_reason_: StopReason = field(init=False)
-    # How many calls are between ``fit`` and its caller.
-    _extra_frames: ClassVar[int] = 0
 
     def _check_data(self, X: Any, sample_weight: Any) -> tuple[Any, Any, Features]:
         """Return the samples of a fit, their weights, and what their columns are called."""
@@ -147,7 +144,7 @@ class BaseSearch(CentersMixin, BaseEstimator):  # type: ignore[misc]
 
     def _warn(self, text: str, category: type[Warning]) -> None:
         """Warn in the name of the caller of the public method, three calls before."""
-        warnings.warn(text, category, stacklevel=5 + self._extra_frames)
+        warnings.warn(text, category, stacklevel=5)
 
     def _interrupted(self, done: str) -> str:
         """Say what is kept of a fit that was interrupted, and how to continue it, if it can be."""
@@ -158,7 +155,7 @@ class BaseSearch(CentersMixin, BaseEstimator):  # type: ignore[misc]
 
 
 @dataclass(eq=False, repr=False)
-class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: ignore[misc]
+class SearchingEstimator(BaseSearch, FittedCenters):
     """An estimator that lacks only its model, which is what :meth:`_pose` makes of samples.
 
     Parameters
@@ -248,10 +245,8 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
     population_: tuple[Individual, ...] = field(init=False)
     # Fitted numbers that model files hold besides these, without underscores.
     _fitted_numbers: ClassVar[tuple[str, ...]] = ()
-    _extra_frames: ClassVar[int] = EXTRA_FRAMES
 
     @described_like(FittedCenters.fit)
-    @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the clusters of ``X``.
 
@@ -264,7 +259,7 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
             Models other than HGMeans take arrays only. SphericalHGMeans takes sparse matrices as
             well.
         """
-        return self._fit(X, y, sample_weight)
+        return self._fit(X, sample_weight)
 
     @classmethod
     def fast(cls, n_clusters: int, **parameters: Any) -> Self:
@@ -307,7 +302,7 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
         """Say what to search for, given checked samples and parameters."""
         raise NotImplementedError
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, **constraints: Any) -> Self:
+    def _fit(self, X: Any, sample_weight: Any, **constraints: Any) -> Self:
         """Check everything, search, and keep the answer."""
         began = time.perf_counter()
         parameters = check_parameters(self)
@@ -323,19 +318,12 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
             check_warm_start(self.population_, k, X.shape[1])
             given = [*(member.centers for member in self.population_), *init]
         settings = lowered(parameters.settings, task.constant)
-        n_solutions = settings.most_solutions(len(given))
         rng = generator_from(parameters.random_source)
         # All but the compilation of kernels counts as time of the search.
         began += self._prepare(parameters, task)
 
         # Ctrl-C ends the search, but neither loses what it found nor leaves half a fit.
-        with (
-            DeferredInterrupt() as interrupt,
-            closing(task.open_engine()) as engine,
-            fit_task(
-                self, X, y, sample_weight, {**features, "_frame": engine.frame}, n_solutions
-            ) as watching,
-        ):
+        with DeferredInterrupt() as interrupt, closing(task.open_engine()) as engine:
             early = EarlyAnswer(engine, task.settle, task.weights)
             # Of rows that stand for groups of samples, there are fewer.
             is_in_memory = not is_dask(X) and task.rows.shape[0] == X.shape[0]
@@ -352,7 +340,7 @@ class SearchingEstimator(CallbackSupport, BaseSearch, FittedCenters):  # type: i
                     rng,
                     # Those that are too far away begin at the rim of the frame.
                     initial=list(np.clip(starts, -FARTHEST_CENTER, FARTHEST_CENTER)),
-                    observers=(*kept, *parameters.observers, *watching),
+                    observers=(*kept, *parameters.observers),
                     interrupt=interrupt,
                     spent=time.perf_counter() - began,
                     weigh=early.weigh if is_in_memory else None,

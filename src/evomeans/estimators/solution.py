@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines import Engine, Order, create_engine, is_dask
-from evomeans.engines.frame import Frame, check_resolution, is_sparse, reaching
+from evomeans.engines.frame import Frame, check_resolution, is_sparse
 from evomeans.engines.reference import ReferenceEngine
 from evomeans.engines.rules import total_weights
 from evomeans.estimators.parameters import Surroundings
@@ -121,20 +121,6 @@ def lexicographic(centers: NDArray[Any]) -> NDArray[Any]:
 def encode_centers(frame: Frame, centers: NDArray[Any]) -> FloatArray:
     """Bring centres into a frame in double precision, whatever theirs is."""
     return frame.encode(centers.astype(np.float64))
-
-
-def frame_for_new_samples(X: Any, fitted: Frame, centers: NDArray[Any]) -> Frame:
-    """Return the frame in which samples ``X`` are compared with the fitted centres.
-
-    It is the frame of the fit, except where that cannot be: sparse samples cannot be shifted, and
-    samples far outside of those of the fit need another scale lest their squares overflow.
-    """
-    if not is_sparse(X):
-        return reaching(fitted, X.min(axis=0), X.max(axis=0))
-    largest = np.abs(X.data).max(initial=0.0)
-    if fitted.shift.any():
-        return Frame.scaling(np.append(largest, np.abs(centers)), X.shape[1])
-    return reaching(fitted, largest, largest)
 
 
 def line_individual(engine: Engine, line: LineClustering) -> Individual:

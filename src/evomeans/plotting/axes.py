@@ -120,22 +120,6 @@ def badge(ax: Axes, x: float, y: float, cluster: int, color: str, **more: Any) -
     ax.text(x, y, str(cluster), **{**style, "ha": "center", "zorder": 4, **more})
 
 
-def gap_axis(ax: Axes, floor: float, top: float, unit: str) -> None:
-    """Make the vertical axis one of percent in logarithms, whose lowest tick says "best"."""
-    from matplotlib.ticker import NullLocator
-
-    top = max(top, 10 * floor)
-    decades = np.arange(np.log10(floor).round() + 1, np.floor(np.log10(top)) + 1)
-    decades = decades[:: -(-len(decades) // 7)]
-    ax.set_yscale("log")
-    ax.set_ylim(floor * 0.72, top * 1.4)
-    labels = [f"{10.0**decade:,.{max(0, -int(decade))}f} %" for decade in decades]
-    ax.set_yticks([floor, *10.0**decades], ["best", *labels])
-    ax.yaxis.set_minor_locator(NullLocator())
-    ax.set_ylabel(unit.removeprefix("% "))
-    ax.grid(axis="y", color=FAINT, linewidth=0.6)
-
-
 def plain(name: str, length: int = 60) -> str:
     """Return a name on one line, not too long, that matplotlib does not take for mathematics."""
     shown = "".join(letter if letter.isprintable() else " " for letter in name)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.criteria import CRITERIA, Agreement
+from evomeans.docstrings import described_like
 from evomeans.plotting.axes import (
     FAINT,
     INK,
@@ -25,7 +26,13 @@ from evomeans.plotting.axes import (
     get_axes,
     new_figure,
 )
-from evomeans.plotting.cluster_plots import as_rows, check_fitted, check_one_model, principal_axes
+from evomeans.plotting.cluster_plots import (
+    as_rows,
+    check_fitted,
+    check_one_model,
+    plot_clusters,
+    principal_axes,
+)
 from evomeans.typing import FloatArray
 from evomeans.wording import number_text
 
@@ -293,6 +300,7 @@ def _finished(ax: Axes, data: PathCurves, title: str) -> Axes:
     return ax
 
 
+@described_like(plot_clusters)
 def plot_clustergram(path: Any, X: Any, ax: Axes | None = None) -> Axes:
     """Draw how clusters divide as k grows: a clustergram (Schonlau 2002).
 
@@ -306,8 +314,6 @@ def plot_clustergram(path: Any, X: Any, ax: Axes | None = None) -> Axes:
         Fitted.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The samples of the fit.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
 
     References
     ----------
@@ -349,6 +355,7 @@ def draw_clustergram(ax: Axes, data: Clustergram, best_k: int | None) -> Axes:
     return ax
 
 
+@described_like(plot_clusters)
 def plot_silhouette(
     model: Any, X: Any, *, simplified: bool = False, ax: Axes | None = None
 ) -> Axes:
@@ -358,27 +365,19 @@ def plot_silhouette(
     ----------
     model : HGMeans
         Fitted, such as ``path.at(k)``; at least two clusters.
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        The samples.
     simplified : bool, default=False
         Whether to compare distances to centres, in one pass, instead of those between samples.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
     """
     check_one_model(model)
     colors = cluster_colors(model.cluster_centers_)
     bars = silhouette_bars(model, X, simplified=simplified)
-    return draw_silhouette(get_axes(ax, (6.4, 4.8)), bars, colors)
-
-
-def draw_silhouette(ax: Axes, bars: list[FloatArray], palette_indices: Any) -> Axes:
-    """Draw the data of :func:`plot_silhouette`."""
+    ax = get_axes(ax, (6.4, 4.8))
     every = np.concatenate(bars)
     space, mean = max(1.0, 0.012 * len(every)), float(every.mean())
     top = 0.0
     lowest, highest = min(0.0, float(every.min())), float(every.max())
     for cluster, bar in enumerate(bars):
-        color = OKABE_ITO[palette_indices[cluster]]
+        color = OKABE_ITO[colors[cluster]]
         heights = top + np.arange(len(bar) + 1)
         ax.stairs(bar, heights, orientation="horizontal", fill=True, color=color, linewidth=0)
         middle = top + len(bar) / 2.0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from evomeans.docstrings import described_like
-from evomeans.plotting.axes import INK, MUTED, OKABE_ITO, gap_axis, get_axes, say_instead
+from evomeans.plotting.axes import FAINT, INK, MUTED, OKABE_ITO, get_axes, say_instead
 from evomeans.plotting.cluster_plots import check_fitted
 from evomeans.search.history import History
 from evomeans.search.population import CLONE_TOLERANCE
@@ -205,8 +205,22 @@ def _history_of(source: Any) -> Sequence[Any]:
 def _finished(
     ax: Axes, data: Convergence | PopulationCourse, gaps: FloatArray, x_label: str
 ) -> Axes:
-    """Scale and name the axes, and put the legend above them, where it hides nothing."""
-    gap_axis(ax, data.floor, float(gaps.max()), data.unit)
+    """Scale and name the axes, and put the legend above them, where it hides nothing.
+
+    The vertical axis is one of percent in logarithms, whose lowest tick says "best".
+    """
+    from matplotlib.ticker import NullLocator
+
+    floor, top = data.floor, max(float(gaps.max()), 10 * data.floor)
+    decades = np.arange(np.log10(floor).round() + 1, np.floor(np.log10(top)) + 1)
+    decades = decades[:: -(-len(decades) // 7)]
+    ax.set_yscale("log")
+    ax.set_ylim(floor * 0.72, top * 1.4)
+    labels = [f"{10.0**decade:,.{max(0, -int(decade))}f} %" for decade in decades]
+    ax.set_yticks([floor, *10.0**decades], ["best", *labels])
+    ax.yaxis.set_minor_locator(NullLocator())
+    ax.set_ylabel(data.unit.removeprefix("% "))
+    ax.grid(axis="y", color=FAINT, linewidth=0.6)
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
     ax.set_xlim(left=0)
     ax.set_xlabel(x_label)

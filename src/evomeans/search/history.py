@@ -233,37 +233,7 @@ SMALLEST_GAP = 1e-6
 
 
 def line_svg(best: Sequence[float]) -> str:
-    """Draw the lowest inertia after each solution as a falling line."""
-    line = (
-        f'<path d="{_path(best)}" fill="none" stroke="#0072B2" stroke-width="2" '
-        'stroke-linejoin="round"/>'
-    )
-    return _picture(line, "Best inertia by solutions made")
-
-
-def bars_svg(values: Sequence[float], label: str) -> str:
-    """Draw numbers that are not negative as bars, side by side."""
-    largest = max(values, default=0) or 1
-    step = WIDE / max(1, len(values))
-    width = max(0.5, step - min(3.0, step / 4))
-    bars = "".join(
-        f"M{i * step + width / 2:.1f} {HIGH}V{HIGH - (HIGH - 4) * value / largest:.1f}"
-        for i, value in enumerate(values)
-    )
-    return _picture(f'<path d="{bars}" stroke="#0072B2" stroke-width="{width:.2f}"/>', label)
-
-
-def _picture(content: str, label: str) -> str:
-    return (
-        f'<svg width="{WIDE}" height="{HIGH}" viewBox="0 0 {WIDE} {HIGH}" role="img" '
-        f'style="margin:4px 16px 4px 0" aria-label="{escape(label)}">'
-        f'<path d="M0 {HIGH - 0.5}H{WIDE}" stroke="currentColor" opacity="0.25"/>'
-        f"{content}</svg>"
-    )
-
-
-def _path(best: Sequence[float]) -> str:
-    """Write a staircase: the gap above the last value, over all solutions."""
+    """Draw the gap above the last value, over all solutions, as a staircase that falls."""
     values = np.asarray(best, dtype=np.float64)
     gaps = values - values[-1]
     depth = np.ones(len(gaps))
@@ -273,4 +243,10 @@ def _path(best: Sequence[float]) -> str:
     step = (WIDE - 2) / max(1, len(values) - 1)
     corners = np.flatnonzero(np.diff(down)) + 1
     falls = "".join(f"H{1 + step * i:.1f}V{down[i]:.1f}" for i in corners)
-    return f"M1 {down[0]:.1f}{falls}H{WIDE - 1}"
+    return (
+        f'<svg width="{WIDE}" height="{HIGH}" viewBox="0 0 {WIDE} {HIGH}" role="img" '
+        'aria-label="Best inertia by solutions made">'
+        f'<path d="M0 {HIGH - 0.5}H{WIDE}" stroke="currentColor" opacity="0.25"/>'
+        f'<path d="M1 {down[0]:.1f}{falls}H{WIDE - 1}" fill="none" stroke="#0072B2" '
+        'stroke-width="2" stroke-linejoin="round"/></svg>'
+    )

@@ -312,15 +312,6 @@ class SearchSettings:
         """How many solutions can be in the making, as far as the search is concerned."""
         return max(self.max_population, self.strategy.lag)
 
-    def most_solutions(self, n_given: int) -> int:
-        """Return how many solutions a search may make at most, if it begins with given ones."""
-        # A population settles when it has waited in vain, or when it agrees with such a one.
-        agreement = 1 if self.strategy.agreement == 1 else MOST_AGREEING
-        settled = self.max_offspring // self.patience_for(1).after(0)
-        later = agreement * settled if agreement > 1 else 0
-        founders = max(self.max_population, n_given) + later * self.max_population
-        return founders + self.max_offspring + (self.strategy.first_swaps > 0.0)
-
 
 def check_limits(max_time: float | None, target_inertia: float | None) -> None:
     """Check the range of the limits that every kind of search has."""
