@@ -79,7 +79,7 @@ class CertifiableRun:
         if bool(record.get("table", {}).get("weighted")) and weights is None:
             raise CommandError("The rows of the run were weighted; name the column with --weights.")
         table, X = fitted.table(name, read, terminal, weights=weights)
-        # Runs whose rows stayed on disk keep no labels.
+        # A model that Python fitted to rows in Dask keeps no labels.
         labels = getattr(model, "labels_", None)
         if labels is not None and len(X) != len(labels):
             raise CommandError(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evomeans.cli.options import TableOptions
 from evomeans.cli.run_folder import MODEL, RECORD, check_new_file, read_record
@@ -39,8 +40,7 @@ def predict_table(
         check_new_file(output, force)
     terminal = Terminal()
     fitted = FittedModel.read(path)
-    in_dask = Path(name).is_dir()
-    table, X = fitted.table(name, read, terminal, in_dask=in_dask)
+    table, X = fitted.table(name, read, terminal)
     if table.id_name is None and table.named and fitted.id is not None:
         lost = quoted(fitted.id)
         terminal.note(f"note: {table.name} has no column {lost}; rows are numbered instead")
@@ -119,14 +119,8 @@ class FittedModel:
         return cls(model, scaling, missing, (record.get("table") or {}).get("id"))
 
     def table(
-        self,
-        name: str,
-        read: TableOptions,
-        terminal: Terminal,
-        *,
-        weights: str | None = None,
-        in_dask: bool = False,
-    ) -> tuple[Table, Any]:
+        self, name: str, read: TableOptions, terminal: Terminal, *, weights: str | None = None
+    ) -> tuple[Table, NDArray[Any]]:
         """Read the columns of the model, by their names if it has any, and its samples of them."""
         model = self.model
         suffix = "" if self.standardization is None else STANDARDIZED
@@ -137,10 +131,8 @@ class FittedModel:
         if set(read.columns or ()) == set(names):
             # In the order of the model, whatever that of the command.
             read = replace(read, columns=names or None)
-        # Dask fills missing values block by block, below.
-        missing = None if in_dask else self.missing
-        request = TableRequest(name, read, weights, names or None, missing, usual_id=self.id)
-        table = request.load(terminal, in_dask=in_dask)
+        request = TableRequest(name, read, weights, names or None, self.missing, usual_id=self.id)
+        table = request.load(terminal)
         if names and table.named and table.columns != names:
             raise UsageError(
                 f"--columns names {listed(map(quoted, table.columns), 12)}, and the model has "
@@ -151,10 +143,5 @@ class FittedModel:
                 f"{table.name} has {counted(len(table.columns), 'column')} and the model "
                 f"{model.n_features_in_}; choose with --columns or --exclude."
             )
-        X: Any = table.X
-        steps = [] if self.standardization is None else [self.standardization.apply]
-        if in_dask and self.missing is not None and self.missing.values:
-            steps.insert(0, self.missing.filled)
-        for step in steps:
-            X = X.map_blocks(step, dtype=X.dtype) if in_dask else step(X)
-        return table, X
+        by = self.standardization
+        return table, table.X if by is None else by.apply(table.X)

@@ -27,16 +27,11 @@ from evomeans.cli.tables.numbers import (
     unusable,
 )
 from evomeans.cli.tables.readers import (
-    SUFFIXES,
     Contents,
     open_source,
     read_contents,
-    refuse_dialect,
-    unnamed,
-    unreadable,
 )
-from evomeans.cli.terminal import CommandError, Terminal, UsageError, quote
-from evomeans.engines import is_dask
+from evomeans.cli.terminal import CommandError, Terminal, UsageError
 from evomeans.engines.frame import LARGEST_VALUE
 from evomeans.estimators.validation import check_sample_weight
 from evomeans.search import History
@@ -91,18 +86,8 @@ class TableRequest:
     usual_id: str | None = None
     """What names the rows if the options name no other column and the table has it."""
 
-    def load(
-        self, terminal: Terminal, *, standardize: bool = False, in_dask: bool = False
-    ) -> Table:
-        """Read it as the options say, and show its notes; Dask only opens it if ``in_dask``."""
-        if in_dask:
-            if standardize or self.missing is not None:
-                option = "--standardize" if standardize else "--missing"
-                raise UsageError(
-                    f"{option} needs the table in memory; do that to the file first, or take "
-                    "--engine cpu."
-                )
-            return self.lazy_table()
+    def load(self, terminal: Terminal, *, standardize: bool = False) -> Table:
+        """Read it as the options say, and show its notes."""
         table = self.table()
         for text in table.notes:
             terminal.note(f"note: {table.name}: {text}")
@@ -180,70 +165,6 @@ class TableRequest:
             raise CommandError(unusable(defects, contents, is_for_model=self.expected is not None))
         return np.column_stack(list(found.values()))  # type: ignore[arg-type]
 
-    def lazy_table(self) -> Table:
-        """Open an NPY file, a Parquet file or a folder of them for Dask; rows stay on the disk."""
-        from evomeans.engines.dask.blocks import import_dask_array
-
-        import_dask_array()
-        refuse_dialect(self.name, self.options)
-        # Workers must find the file under its name too.
-        if not Path(self.name).exists():
-            raise CommandError(f"There is no file {self.name}.")
-        is_matrix = Path(self.name).suffix.lower() == ".npy"
-        try:
-            return self._lazy_matrix() if is_matrix else self._lazy_frame()
-        except (ValueError, OSError, ImportError) as error:
-            raise unreadable(self.name, "npy" if is_matrix else "parquet", error) from error
-
-    def _lazy_matrix(self) -> Table:
-        from evomeans.engines.dask.blocks import as_dask_array
-
-        name, mapped = self.name, np.load(self.name, mmap_mode="r")
-        if mapped.ndim != 2 or mapped.dtype.kind not in "fiub":
-            raise CommandError(
-                f"{name} holds an array of shape {mapped.shape} and type {mapped.dtype}; a matrix "
-                "of numbers is needed."
-            )
-        if (row_names := self.options.id) is not None:
-            raise CommandError(
-                f"{name} has no names: --id {quote(row_names)} cannot name its rows."
-            )
-        columns = unnamed(mapped.shape[1])
-        used, X = self.used(columns, False), as_dask_array(mapped)
-        counts = None if self.weights is None else X[:, columns.index(self.weights)]
-        if used != columns:
-            X = X[:, [columns.index(column) for column in used]]
-        return Table(name, "npy", X, used, named=False, weights=counts)
-
-    def _lazy_frame(self) -> Table:
-        import dask.dataframe as dd
-
-        from evomeans.engines.dask import blocks
-
-        name, folder = self.name, Path(self.name)
-        found = (file.suffix.lower() in SUFFIXES["parquet"] for file in folder.rglob("*"))
-        if folder.is_dir() and not any(found):
-            raise CommandError(f"{name} contains no Parquet files.")
-        frame: Any = dd.read_parquet(name)
-        columns = tuple(map(str, frame.columns))
-        used, row_names = self.used(columns), self.id(columns)
-        kinds = frame[list(used)].dtypes
-        if text := [column for column in used if blocks.numeric_type(kinds[column]) is None]:
-            raise CommandError(
-                f"{name} has columns that k-means cannot use: {listed(map(quoted, text))} hold no "
-                f"numbers. Leave them out: --exclude {quote(','.join(text))}."
-            )
-        return Table(
-            name=name,
-            format="parquet",
-            X=blocks.counted(blocks.frame_to_array(frame[list(used)])),
-            columns=used,
-            named=True,
-            ids=None if row_names is None else frame[row_names].compute().to_numpy(),
-            id_name=row_names,
-            weights=None if self.weights is None else frame[self.weights].astype(np.float64),
-        )
-
 
 def _without_missing(table: Table, missing: str | MissingValues) -> Table:
     """Leave out the rows that have missing values, or fill them."""
@@ -311,12 +232,6 @@ def _ids(name: str, contents: Contents) -> pl.Series:
     return ids
 
 
-def is_dask_table(name: str) -> bool:
-    """Whether a table is one that Dask reads: a folder of Parquet files, a Parquet or NPY file."""
-    path = Path(name)
-    return path.is_dir() or path.suffix.lower() in (*SUFFIXES["parquet"], ".npy")
-
-
 def check_table(table: Table, clusters: int, terminal: Terminal) -> Table:
     """Refuse what a fit would refuse, while the table is clearly the reason.
 
@@ -327,8 +242,6 @@ def check_table(table: Table, clusters: int, terminal: Terminal) -> Table:
             f"{table.name} has {counted(len(table.X), 'row')}, too few for "
             f"{counted(clusters, 'cluster')}."
         )
-    if is_dask(table.X):
-        return table
     largest = float(np.abs(table.X).max())
     if largest > LARGEST_VALUE:
         raise CommandError(
