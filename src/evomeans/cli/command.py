@@ -270,7 +270,8 @@ class Command(ABC):
         """Return the data of the report."""
         from evomeans.report import report_data
 
-        scaling, ids = table.standardization, table.ids
+        scaling = table.standardization
+        ids: Any = table.ids
         if ids is None and table.rows is not None:
             ids = table.rows + 1
         settings = {

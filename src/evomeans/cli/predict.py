@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evomeans.cli.options import TableOptions
 from evomeans.cli.run_folder import MODEL, RECORD, check_new_file, read_record
@@ -40,13 +39,13 @@ def predict_table(
         check_new_file(output, force)
     terminal = Terminal()
     fitted = FittedModel.read(path)
-    table, X = fitted.table(name, read, terminal)
+    table = fitted.table(name, read, terminal)
     if table.id_name is None and table.named and fitted.id is not None:
         lost = quoted(fitted.id)
         terminal.note(f"note: {table.name} has no column {lost}; rows are numbered instead")
     with terminal.noting_warnings(BARE_MATRIX):
         try:
-            labels = np.asarray(fitted.model.set_params(n_jobs=jobs).predict(X))
+            labels = np.asarray(fitted.model.set_params(n_jobs=jobs).predict(table.X))
         except ValueError as error:
             raise CommandError(f"{table.name}: {error}") from error
     frame = labels_frame(table, labels)
@@ -120,8 +119,8 @@ class FittedModel:
 
     def table(
         self, name: str, read: TableOptions, terminal: Terminal, *, weights: str | None = None
-    ) -> tuple[Table, NDArray[Any]]:
-        """Read the columns of the model, by their names if it has any, and its samples of them."""
+    ) -> Table:
+        """Read the columns of the model, by name if it has names, and treat them as the fit did."""
         model = self.model
         suffix = "" if self.standardization is None else STANDARDIZED
         given = map(str, getattr(model, "feature_names_in_", ()))
@@ -143,5 +142,4 @@ class FittedModel:
                 f"{table.name} has {counted(len(table.columns), 'column')} and the model "
                 f"{model.n_features_in_}; choose with --columns or --exclude."
             )
-        by = self.standardization
-        return table, table.X if by is None else by.apply(table.X)
+        return table if self.standardization is None else table.standardized(self.standardization)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import os
+import pathlib
 import sys
 import threading
 import zipfile
@@ -117,6 +119,15 @@ def test_chosen_array_of_several(write):
         read_table(path)
     with pytest.raises(CommandError, match="names no array of that file; it holds a and b"):
         read_table(f"{path}:c")
+
+
+def test_a_file_that_may_not_be_opened(tmp_path, monkeypatch):
+    def refuse(self, *_):
+        raise PermissionError(errno.EACCES, "Permission denied", str(self))
+
+    monkeypatch.setattr(pathlib.Path, "open", refuse)
+    with pytest.raises(CommandError, match=r"x\.csv cannot be read: Permission denied\."):
+        read_table(str(tmp_path / "x.csv"))
 
 
 def test_a_colon_in_a_file_name(write):
@@ -419,7 +430,7 @@ def test_all_digits_are_kept(file_format):
 def test_labels_have_row_numbers_or_ids():
     labels = np.array([1, 0, 1], dtype=np.int32)
     assert labels_frame(table(), labels).rows() == [(1, 1), (2, 0), (3, 1)]
-    named = table(ids=pl.Series("who", ["x", 'y"', "z,"]), id_name="who")
+    named = table(ids=pl.Series("who", ["x", 'y"', "z,"]))
     frame = read_back(labels_frame(named, labels), "csv")
     assert frame.columns == ["who", "cluster"]
     assert frame.rows() == [("x", 1), ('y"', 0), ("z,", 1)]
@@ -428,7 +439,7 @@ def test_labels_have_row_numbers_or_ids():
 def test_names_that_are_taken():
     """A column of the table may be called cluster."""
     assert centers_frame(table(["cluster"]), np.ones((1, 1))).columns == ["cluster_", "cluster"]
-    ids = table(ids=np.arange(3), id_name="cluster")
+    ids = table(ids=pl.Series("cluster", [0, 1, 2]))
     assert labels_frame(ids, np.zeros(3, np.int32)).columns == ["cluster", "cluster_"]
 
 

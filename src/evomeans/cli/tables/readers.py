@@ -150,6 +150,11 @@ def open_source(name: str, file_format: str | None = None) -> Source:
 
 def _read(path: Path, name: str) -> tuple[Path | bytes, bytes]:
     """Return what polars reads, and how it begins: all of it if polars cannot read the path."""
+    if path.is_dir():
+        raise CommandError(
+            f"{name} is a folder; the command line reads single files, and Python reads folders of "
+            "Parquet files with Dask (docs/guide/dask-engine.md)."
+        )
     try:
         with path.open("rb") as file:
             head = file.read(HEAD)
@@ -163,13 +168,7 @@ def _read(path: Path, name: str) -> tuple[Path | bytes, bytes]:
     except FileNotFoundError:
         raise CommandError(f"There is no file {name}.") from None
     except OSError as error:
-        # Windows says that it has no permission to read a folder.
-        if not path.is_dir():
-            raise CommandError(f"{name} cannot be read: {error.strerror or error}.") from error
-        raise CommandError(
-            f"{name} is a folder; the command line reads single files, and Python reads folders of "
-            "Parquet files with Dask (docs/guide/dask-engine.md)."
-        ) from None
+        raise CommandError(f"{name} cannot be read: {error.strerror or error}.") from error
 
 
 SEPARATORS = ",;\t|"

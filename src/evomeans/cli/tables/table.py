@@ -53,9 +53,8 @@ class Table:
     columns: tuple[str, ...]
     named: bool
     """Whether the file has the names of columns, or they were made up."""
-    ids: pl.Series | NDArray[Any] | None = None
-    """What names the rows."""
-    id_name: str | None = None
+    ids: pl.Series | None = None
+    """What names the rows, under the name of its column."""
     weights: NDArray[np.float64] | None = None
     standardization: Standardization | None = None
     """What was done to ``X``."""
@@ -65,6 +64,15 @@ class Table:
     """Which rows of the file these are, counted from 0, if some were left out."""
     notes: tuple[str, ...] = ()
     """What the user should know about how it was read."""
+
+    @property
+    def id_name(self) -> str | None:
+        """The column that names the rows."""
+        return None if self.ids is None else self.ids.name
+
+    def standardized(self, by: Standardization) -> Table:
+        """Return the table with its columns standardized."""
+        return replace(self, X=by.apply(self.X), standardization=by)
 
     def in_units(self, centers: NDArray[Any]) -> NDArray[Any]:
         """Return centres of ``X`` in the units of the file."""
@@ -93,8 +101,7 @@ class TableRequest:
             terminal.note(f"note: {table.name}: {text}")
         if not standardize:
             return table
-        by = Standardization.of(table.X, table.weights, table.columns)
-        return replace(table, X=by.apply(table.X), standardization=by)
+        return table.standardized(Standardization.of(table.X, table.weights, table.columns))
 
     def id(self, columns: Collection[str]) -> str | None:
         """Return the column that names the rows."""
@@ -151,7 +158,6 @@ class TableRequest:
             columns=used,
             named=named,
             ids=None if row_names is None else _ids(row_names, contents),
-            id_name=row_names,
             weights=None if self.weights is None else _weights(frame, self.weights, contents),
             notes=(*blank, *suspicions(X, used)),
         )
@@ -187,7 +193,7 @@ def _without_missing(table: Table, missing: str | MissingValues) -> Table:
     return replace(
         table,
         X=X[kept],
-        ids=None if table.ids is None else pl.Series(table.ids).filter(pl.Series(kept)),
+        ids=None if table.ids is None else table.ids.filter(pl.Series(kept)),
         weights=None if weights is None else weights[kept],
         rows=np.flatnonzero(kept),
     )
@@ -262,8 +268,7 @@ def labels_frame(
     """One line per row: its id, or its number from 1, and its cluster from 0 under each name."""
     labels = np.atleast_2d(labels.T).T
     rows = np.arange(len(labels)) if table.rows is None else table.rows
-    named = table.ids is not None
-    columns = [pl.Series(table.id_name, table.ids) if named else pl.Series("row", rows + 1)]
+    columns = [pl.Series("row", rows + 1) if table.ids is None else table.ids]
     for place, name in enumerate(names):
         free = free_name(name, [one.name for one in columns])
         columns.append(pl.Series(free, labels[:, place]))
