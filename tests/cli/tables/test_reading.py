@@ -45,12 +45,6 @@ def write(tmp_path):
     return put
 
 
-def frame_bytes(frame: pl.DataFrame, writer: str) -> bytes:
-    buffer = io.BytesIO()
-    getattr(frame, writer)(buffer)
-    return buffer.getvalue()
-
-
 def saved(save, *args, **kwargs) -> bytes:
     buffer = io.BytesIO()
     save(buffer, *args, **kwargs)
@@ -77,10 +71,10 @@ NAMED = {
     "blank lines at the end.csv": CSV.encode() + b"\n,\n  \n",
     "a.tsv": CSV.replace(",", "\t").encode(),
     "no suffix": CSV.encode(),
-    "a.parquet": frame_bytes(FRAME, "write_parquet"),
-    "a.arrow": frame_bytes(FRAME, "write_ipc"),
-    "a.feather": frame_bytes(FRAME, "write_ipc"),
-    "stream.arrows": frame_bytes(FRAME, "write_ipc_stream"),
+    "a.parquet": saved(FRAME.write_parquet),
+    "a.arrow": saved(FRAME.write_ipc),
+    "a.feather": saved(FRAME.write_ipc),
+    "stream.arrows": saved(FRAME.write_ipc_stream),
 }
 UNNAMED = {
     "a.npy": saved(np.save, NUMBERS),
@@ -138,12 +132,12 @@ def test_a_colon_in_a_file_name(write):
 
 def test_single_precision_is_kept(write):
     small = FRAME.cast(pl.Float32)
-    assert read_table(write("a.parquet", frame_bytes(small, "write_parquet"))).X.dtype == np.float32
+    assert read_table(write("a.parquet", saved(small.write_parquet))).X.dtype == np.float32
     array = saved(np.save, NUMBERS.astype(np.float32))
     assert read_table(write("a.npy", array)).X.dtype == np.float32
     assert read_table(write("b.npy", array), TableOptions(exclude=("x0",))).X.dtype == np.float32
     mixed = small.with_columns(pl.col("weight").cast(pl.Float64))
-    assert read_table(write("b.parquet", frame_bytes(mixed, "write_parquet"))).X.dtype == np.float64
+    assert read_table(write("b.parquet", saved(mixed.write_parquet))).X.dtype == np.float64
 
 
 def test_types_that_are_numbers(write):
@@ -158,7 +152,7 @@ def test_types_that_are_numbers(write):
             "category": pl.Series(["1", "2"], dtype=pl.Categorical),
         }
     )
-    table = read_table(write("types.parquet", frame_bytes(frame, "write_parquet")))
+    table = read_table(write("types.parquet", saved(frame.write_parquet)))
     expected = [[1, 1.25, -128, 0, 1.5, 1], [0, -3.5, 127, 2**53, 2000, 2]]
     np.testing.assert_array_equal(table.X, np.array(expected, dtype=float))
 
@@ -239,7 +233,7 @@ def test_strange_column_names(write, name):
     np.testing.assert_array_equal(table.X, [[1.0], [3.0]])
     frame = pl.DataFrame({"other": [2, 4], name: [1, 3]})
     table = read_table(
-        write("a.parquet", frame_bytes(frame, "write_parquet")), TableOptions(columns=(name,))
+        write("a.parquet", saved(frame.write_parquet)), TableOptions(columns=(name,))
     )
     np.testing.assert_array_equal(table.X, [[1.0], [3.0]])
 
@@ -318,7 +312,7 @@ def test_columns_that_are_refused(write, case):
     """The message names the column, the first rows, and what to do; the others are fine."""
     values, text = BAD_COLUMNS[case]
     frame = pl.DataFrame({"x": values, "fine": [1, 2, 4]})
-    path = write("a.parquet", frame_bytes(frame, "write_parquet"))
+    path = write("a.parquet", saved(frame.write_parquet))
     with pytest.raises(CommandError, match=text) as caught:
         read_table(path)
     assert "--exclude x" in str(caught.value)
@@ -390,7 +384,7 @@ def test_ids_that_cannot_be_written(write, values):
     """Refused before there is anything to lose."""
     frame = pl.DataFrame({"id": values, "a": [1, 2]})
     with pytest.raises(CommandError, match="ids that cannot be written, 'id': values of type"):
-        read_table(write("a.parquet", frame_bytes(frame, "write_parquet")), TableOptions(id="id"))
+        read_table(write("a.parquet", saved(frame.write_parquet)), TableOptions(id="id"))
 
 
 @pytest.mark.parametrize("dtype", [">f8", ">i4", "f2", "?", "u8", np.longdouble])

@@ -103,20 +103,16 @@ class TableRequest:
             return table
         return table.standardized(Standardization.of(table.X, table.weights, table.columns))
 
-    def id(self, columns: Collection[str]) -> str | None:
-        """Return the column that names the rows."""
-        return self.options.id or (self.usual_id if self.usual_id in columns else None)
-
-    def used(self, columns: tuple[str, ...], named: bool = True) -> tuple[str, ...]:
+    def _used(self, contents: Contents, row_names: str | None) -> tuple[str, ...]:
         """Return the columns to cluster by."""
-        options, table = self.options, self.name
-        row_names = self.id(columns if named else ())
+        options, columns, table = self.options, contents.columns, contents.source.name
+        is_by_name = contents.named and options.columns is None
         asked = {
             "--columns": options.columns or (),
             "--exclude": options.exclude,
             "--id": () if row_names is None else (row_names,),
             "--weights": () if self.weights is None else (self.weights,),
-            "The model": (self.expected or ()) if named and options.columns is None else (),
+            "The model": (self.expected or ()) if is_by_name else (),
         }
         for option, names in asked.items():
             if missing := [name for name in names if name not in columns]:
@@ -135,10 +131,10 @@ class TableRequest:
         """Read it into memory."""
         source = open_source(self.name, self.options.format)
         contents = read_contents(source, self.options)
-        columns, named = contents.columns, contents.named
-        used = replace(self, name=source.name).used(columns, named)
-        row_names = self.id(columns if named else ())
-        X = contents.matrix if used == columns else None
+        has_usual = contents.named and self.usual_id in contents.columns
+        row_names = self.options.id or (self.usual_id if has_usual else None)
+        used = self._used(contents, row_names)
+        X = contents.matrix if used == contents.columns else None
         is_odd = X is None or X.dtype not in (np.float32, np.float64)
         if is_odd or not np.isfinite(np.asarray(X)).all():
             # It needs a conversion, which takes long, column by column.
@@ -156,7 +152,7 @@ class TableRequest:
             format=source.format,
             X=np.ascontiguousarray(X),
             columns=used,
-            named=named,
+            named=contents.named,
             ids=None if row_names is None else _ids(row_names, contents),
             weights=None if self.weights is None else _weights(frame, self.weights, contents),
             notes=(*blank, *suspicions(X, used)),
