@@ -154,8 +154,8 @@ def write_report(folder: Path, output: Path | None, *, force: bool) -> int:
         check_new_file(target, force)
     read_record(folder)
     path = folder / REPORT_DATA
-    missing = f"{folder} has no {REPORT_DATA}. A model of directions has none; else, fit again."
-    data = read_json(path, missing)
+    advice = "A model of directions has no report; for any other model, run the fit again."
+    data = read_json(path, f"{folder} has no {REPORT_DATA}. {advice}")
     write_atomically(target, report_page(data, path))
     print(target)
     return 0

@@ -138,7 +138,7 @@ def open_source(name: str, file_format: str | None = None) -> Source:
     if not head:
         raise CommandError(f"{name} is empty.")
     if file_format is None and suffix in NOT_TABLES:
-        raise CommandError(f"{name} is no table that can be read; save it as CSV or Parquet first.")
+        raise CommandError(f"{name} cannot be read as a table; save it as CSV or Parquet first.")
     found = file_format or FORMATS.get(suffix, "csv")
     if found in ("csv", "tsv") and b"\0" in head[:HEAD]:
         raise CommandError(

@@ -280,13 +280,11 @@ def centers_frame(table: Table, centers: NDArray[Any]) -> pl.DataFrame:
 
 def all_centers(table: Table, centers: dict[int, Any]) -> pl.DataFrame:
     """One line per cluster of every k: k, its number, and its centre in the units of the table."""
-    frames = [
-        centers_frame(table, own).select(
-            pl.lit(k, dtype=pl.Int64).alias(free_name("k", table.columns)), pl.all()
-        )
+    name = free_name("k", table.columns)
+    return pl.concat(
+        centers_frame(table, own).insert_column(0, pl.Series(name, [k] * len(own)))
         for k, own in centers.items()
-    ]
-    return pl.concat(frames)
+    )
 
 
 def history_frame(history: History) -> pl.DataFrame:
