@@ -146,19 +146,6 @@ def test_a_closed_pipe_is_an_invalid_argument_on_windows(
     os.close(replaced[0])
 
 
-def test_a_folder_that_windows_refuses_to_open_is_called_a_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(self: Path, *_: object, **__: object) -> None:
-        raise PermissionError(errno.EACCES, "Permission denied", str(self))
-
-    monkeypatch.setattr(Path, "open", refuse)
-    with pytest.raises(CommandError, match="is a folder; a table is a single file"):
-        open_source(str(tmp_path))
-    with pytest.raises(CommandError, match=r"x\.csv cannot be read: Permission denied"):
-        open_source(str(tmp_path / "x.csv"))
-
-
 def test_a_drive_letter_is_not_an_array_of_an_npz_file(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match=r"There is no file C:\\data\\x\.npz\."):
         open_source("C:\\data\\x.npz")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -175,33 +174,6 @@ def test_info_says_what_a_first_fit_would_compile(evomeans, monkeypatch):
     off = evomeans("info").out
     assert "switched off by EVOMEANS_CACHE=0" in off
     assert "compiled by every process that needs them" in off
-
-
-@pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_completion_knows_commands_and_options(evomeans, shell):
-    script = evomeans("completion", shell).out
-    assert all(word in script for word in ("certify", "missing", "median", "target-inertia"))
-
-
-@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
-@pytest.mark.parametrize(
-    ("words", "completions"),
-    [
-        ("f", ["fit"]),
-        ("fit --mi", ["--min-population", "--missing"]),
-        ("fit t.csv --missing m", ["mean", "median"]),
-    ],
-)
-def test_bash_completes(evomeans, words, completions):
-    script = evomeans("completion", "bash").out
-    assert "complete -o default -F _evomeans evomeans" in script
-    ask = f"""
-    COMP_WORDS=(evomeans {words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); COMPREPLY=()
-    _evomeans evomeans "${{COMP_WORDS[COMP_CWORD]}}" "${{COMP_WORDS[COMP_CWORD-1]}}"
-    printf '%s\\n' "${{COMPREPLY[@]}}"
-    """
-    done = subprocess.run(["bash", "-c", script + ask], capture_output=True, text=True, check=True)
-    assert sorted(done.stdout.split()) == completions
 
 
 def test_help_and_version(evomeans, monkeypatch):

@@ -50,20 +50,3 @@ def test_a_damaged_record_of_missing_values(evomeans, gaps):
     done = evomeans("predict", "run", "gaps.csv", "--id", "name")
     assert done.code == 1
     assert "is not the record of that model" in done.err
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning:dask")
-def test_a_folder_of_parquet_files_is_filled_too(evomeans, gaps):
-    pytest.importorskip("dask.dataframe")
-    evomeans(*FIT, "--missing", "mean")
-    columns = gaps.select("größe (m)", pl.col("b").cast(pl.Float64, strict=False))
-    Path("parts").mkdir()
-    columns[:20].write_parquet("parts/0.parquet")
-    columns[20:].write_parquet("parts/1.parquet")
-    done = evomeans("predict", "run", "parts")
-    assert done.code == 0, done.err
-    found = [line.split(",")[1] for line in done.out.splitlines()[1:]]
-    assert found == pl.read_csv("run/labels.csv").to_series(1).cast(str).to_list()
-    refused = evomeans("fit", "parts", "--engine", "dask", "--missing", "mean", "-k", 3)
-    assert refused.code == 2
-    assert "--missing needs the table in memory" in refused.err

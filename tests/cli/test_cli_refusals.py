@@ -21,7 +21,7 @@ USAGE = [
     ("fit --bogus -k 3", "unknown option --bogus"),
     (f"{FIT} --seed 2.0", "'2.0' is not a whole number"),
     (f"{FIT} --colums b", "Did you mean --columns"),
-    (f"{FIT} --scheduler tcp://x", "is for --engine dask"),
+    (f"{FIT} --engine dask", 'Invalid value "dask" for --engine'),
     (f"{FIT} --jobs 0", "--jobs. Must be positive, or -1"),
     ("predict out blobs.csv --jobs 0", "--jobs. Must be positive, or -1"),
     (f"{FIT} --max-time soon", "is not a duration"),
@@ -43,7 +43,7 @@ USAGE = [
     (f"{FIT} --size-max ten", "is not a whole number, nor 'balanced'"),
     (f"{FIT} --outliers most", "is neither a number of rows nor a share"),
     (f"{FIT} --penalty 2", "--penalty is for pairs"),
-    (f"{FIT} --size-max 30 --engine dask", "--engine dask is for plain k-means"),
+    (f"{FIT} --size-max 30 --engine reference", "--engine reference is for plain k-means"),
     ("predict out blobs.csv --columns b,w", "names 'b' and 'w', and the model has 'größe (m)' and"),
     ("predict out blobs.csv --columns b", "names 'b', and the model"),
     ("predict out blobs.csv --exclude b", "--exclude names columns of the model: 'b'."),
@@ -52,6 +52,7 @@ USAGE = [
 ]
 DATA = [
     ("fit none.csv -k 3", "There is no file none.csv"),
+    ("fit out -k 3", "out is a folder; the command line reads single files"),
     ("fit blobs.csv -k 3", "'name': text in all rows"),
     ("fit huge.csv -k 1", "value of size 1e+301"),
     ("fit zero.csv -k 1 --weights w", "must not be all zero"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import App, CycloptsError, MissingArgumentError, Parameter
 
@@ -12,7 +12,6 @@ from evomeans._version import __version__
 from evomeans.cli.options import (
     SEARCH,
     TABLE,
-    AnyTableName,
     Jobs,
     ModelOptions,
     PathOptions,
@@ -20,7 +19,6 @@ from evomeans.cli.options import (
     RunOptions,
     SampleOptions,
     SearchOptions,
-    SearchTableName,
     TableName,
     TableOptions,
 )
@@ -76,7 +74,7 @@ def _what_is_wrong(error: CycloptsError, command: str) -> str:
 
 @app.command(sort_key=0)
 def fit(
-    table: SearchTableName,
+    table: TableName,
     /,
     *,
     search: SearchOptions,
@@ -94,7 +92,7 @@ def fit(
 
 @app.command(sort_key=1)
 def path(
-    table: SearchTableName,
+    table: TableName,
     /,
     *,
     search: PathOptions,
@@ -112,7 +110,7 @@ def path(
 @app.command(sort_key=2)
 def predict(
     model: Path,
-    table: AnyTableName,
+    table: TableName,
     /,
     *,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"], group=OUTPUT)] = None,
@@ -236,24 +234,3 @@ def warmup(*, jobs: Jobs = -1, show: Terminal = SHOW) -> int:
     from evomeans.cli.info import compile_kernels
 
     return compile_kernels(jobs, show)
-
-
-@app.command(sort_key=7)
-def completion(shell: Literal["bash", "zsh", "fish"], /) -> int:
-    """Print the script with which a shell completes commands, options and files by Tab.
-
-    bash, in ~/.bashrc: eval "$(evomeans completion bash)"
-
-    zsh: evomeans completion zsh > "${fpath[1]}/_evomeans"
-
-    fish: evomeans completion fish > ~/.config/fish/completions/evomeans.fish
-
-    Parameters
-    ----------
-    shell
-        The shell.
-    """
-    script = app.generate_completion(shell=shell)
-    # Tables are texts to cyclopts; bash is to offer files where the script offers nothing.
-    print(script.replace("complete -F ", "complete -o default -F ") if shell == "bash" else script)
-    return ExitCode.DONE

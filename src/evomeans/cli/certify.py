@@ -9,9 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from evomeans.cli.options import ProofOptions, TableOptions
 from evomeans.cli.predict import BARE_MATRIX, FittedModel
 from evomeans.cli.run_folder import (
@@ -56,7 +53,6 @@ class CertifiableRun:
     record: dict[str, Any]
     model: SearchingEstimator
     table: Table
-    X: NDArray[Any]
 
     @classmethod
     def read(
@@ -78,22 +74,19 @@ class CertifiableRun:
             raise CommandError(str(error)) from error
         if bool(record.get("table", {}).get("weighted")) and weights is None:
             raise CommandError("The rows of the run were weighted; name the column with --weights.")
-        table, X = fitted.table(name, read, terminal, weights=weights)
-        # Runs whose rows stayed on disk keep no labels.
+        table = fitted.table(name, read, terminal, weights=weights)
+        # A model that Python fitted to rows in Dask keeps no labels.
         labels = getattr(model, "labels_", None)
-        if labels is not None and len(X) != len(labels):
-            raise CommandError(
-                f"{table.name} has {len(X):,} rows and the run {len(labels):,}; give the table of "
-                "the fit."
-            )
-        return cls(folder, record, model, table, X)
+        if labels is not None and len(table.X) != len(labels):
+            sizes = f"{len(table.X):,} rows and the run {len(labels):,}"
+            raise CommandError(f"{table.name} has {sizes}; give the table of the fit.")
+        return cls(folder, record, model, table)
 
     def inertia(self) -> float:
         """Compute the inertia of the clustering that the model gives the table."""
-        weights = self.table.weights
-        labels = self.model._labels_to_certify(self.X, weights)
-        points = WeightedPoints.of_samples(self.X, weights)
-        return inertia_of_samples(points, self.X, weights, labels).value
+        X, weights = self.table.X, self.table.weights
+        labels = self.model._labels_to_certify(X, weights)
+        return inertia_of_samples(WeightedPoints.of_samples(X, weights), X, weights, labels).value
 
 
 def certify_run(
@@ -107,7 +100,7 @@ def certify_run(
     with terminal.noting_warnings(BARE_MATRIX), display.shown():
         try:
             certificate = run.model.certify(
-                run.X,
+                run.table.X,
                 run.table.weights,
                 max_time=proof.max_time,
                 gap=proof.gap,
@@ -188,12 +181,11 @@ def verify_run(
     if folder is None:
         run = None
         table = TableRequest(name, read, weights).load(terminal)
-        X = np.asarray(table.X)
     else:
         run = CertifiableRun.read(folder, name, read, weights, terminal)
-        table, X = run.table, run.X
+        table = run.table
     try:
-        certificate.verify(X, table.weights)
+        certificate.verify(table.X, table.weights)
         with terminal.noting_warnings(BARE_MATRIX):
             own = certificate.upper_bound if run is None else run.inertia()
     except ValueError as error:

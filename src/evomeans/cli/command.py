@@ -6,8 +6,7 @@ import platform
 import secrets
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +20,6 @@ from evomeans.cli.options import RunOptions, SampleOptions, SharedSearchOptions,
 from evomeans.cli.run_folder import (
     HEADER,
     MODEL,
-    NO_ROWS,
     RECORD,
     REPORT,
     REPORT_DATA,
@@ -33,7 +31,7 @@ from evomeans.cli.run_folder import (
     read_record,
     write_run,
 )
-from evomeans.cli.tables.table import Table, TableRequest, check_table, is_dask_table, table_bytes
+from evomeans.cli.tables.table import Table, TableRequest, check_table, table_bytes
 from evomeans.cli.terminal import (
     CommandError,
     ExitCode,
@@ -43,7 +41,6 @@ from evomeans.cli.terminal import (
     quote,
     reason_of,
 )
-from evomeans.engines import is_dask
 from evomeans.engines.constrained.links import InfeasibleError
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.path import HGMeansPath
@@ -125,23 +122,21 @@ class Command(ABC):
             model = self.make(seed)
         except (TypeError, ValueError) as error:
             raise UsageError(str(error)) from error
-        in_dask = search.engine == "dask" and is_dask_table(self.name)
-        self._tell_beforehand(checkpoint, unfinished, model, in_dask=in_dask)
-        with cluster_of(search.scheduler):
-            began = time.perf_counter()
-            request = TableRequest(self.name, self.read, samples.weights, missing=samples.missing)
-            table = request.load(terminal, standardize=samples.standardize, in_dask=in_dask)
-            ks = search.clusters
-            table = check_table(table, ks if isinstance(ks, int) else ks[-1], terminal)
-            arguments = self.arguments(table)
-            times: dict[str, Any] = {
-                "started": datetime.now(UTC).isoformat(timespec="seconds"),
-                "reading_seconds": round(time.perf_counter() - began, 3),
-            }
-            if checkpoint is not None and unfinished is None:
-                checkpoint.parent.mkdir(parents=True, exist_ok=True)
-                checkpoint.unlink(missing_ok=True)
-            times |= self._search(model, table, arguments, checkpoint)
+        self._tell_beforehand(checkpoint, unfinished, model)
+        began = time.perf_counter()
+        request = TableRequest(self.name, self.read, samples.weights, missing=samples.missing)
+        table = request.load(terminal, standardize=samples.standardize)
+        ks = search.clusters
+        table = check_table(table, ks if isinstance(ks, int) else ks[-1], terminal)
+        arguments = self.arguments(table)
+        times: dict[str, Any] = {
+            "started": datetime.now(UTC).isoformat(timespec="seconds"),
+            "reading_seconds": round(time.perf_counter() - began, 3),
+        }
+        if checkpoint is not None and unfinished is None:
+            checkpoint.parent.mkdir(parents=True, exist_ok=True)
+            checkpoint.unlink(missing_ok=True)
+        times |= self._search(model, table, arguments, checkpoint)
         interrupted = model.stop_reason_ == StopReason.INTERRUPTED
         # A checkpoint without --checkpoint is kept only as long as it is needed.
         needed = checkpoint is not None and (keep.checkpoint is not None or interrupted)
@@ -156,7 +151,7 @@ class Command(ABC):
         return ExitCode.INTERRUPTED if interrupted else ExitCode.DONE
 
     def _tell_beforehand(
-        self, checkpoint: Path | None, unfinished: Unfinished | None, model: Any, *, in_dask: bool
+        self, checkpoint: Path | None, unfinished: Unfinished | None, model: Any
     ) -> None:
         note, output = self.terminal.note, self.keep.output
         if unfinished is not None:
@@ -165,9 +160,7 @@ class Command(ABC):
             note(f"note: there is no checkpoint {checkpoint}; a new search begins")
         if output is None or not self.keep.report:
             return
-        if in_dask:
-            note(f"note: {NO_ROWS}")
-        elif not getattr(model, "_is_euclidean", True):
+        if not getattr(model, "_is_euclidean", True):
             note(f"note: {NO_DISTANCES}")
         elif not can_report():
             note(
@@ -260,8 +253,7 @@ class Command(ABC):
         }
         if (kept := self.kept_model(model)) is not None:
             files[MODEL] = kept.save
-        # A report needs rows, and those in Dask stay where they are.
-        if not is_dask(table.X) and getattr(model, "_is_euclidean", True):
+        if getattr(model, "_is_euclidean", True):
             data = self._report(model, table, record)
             if (rival := data.get("run", {}).get("kmeans")) is not None:
                 # Only the report has measured it.
@@ -278,7 +270,8 @@ class Command(ABC):
         """Return the data of the report."""
         from evomeans.report import report_data
 
-        scaling, ids = table.standardization, table.ids
+        scaling = table.standardization
+        ids: Any = table.ids
         if ids is None and table.rows is not None:
             ids = table.rows + 1
         settings = {
@@ -324,27 +317,6 @@ def check_gpu() -> None:
         raise CommandError(str(error)) from error
 
 
-@contextmanager
-def cluster_of(scheduler: str | None) -> Iterator[None]:
-    """Work on the cluster with a scheduler, else on threads of this machine."""
-    if scheduler is None:
-        yield
-        return
-    from evomeans.engines.dask.blocks import import_dask_array
-
-    import_dask_array()
-    from distributed import Client
-
-    try:
-        client = Client(scheduler)
-    except (OSError, TimeoutError, ValueError) as error:
-        raise CommandError(
-            f"There is no Dask scheduler at {scheduler}: {error}. Start one with: dask scheduler"
-        ) from error
-    with client:
-        yield
-
-
 def check_output(keep: RunOptions, unfinished: object) -> None:
     """Refuse to replace a run, unless it is continued or that is forced."""
     if keep.output is None:
@@ -372,8 +344,8 @@ def fit_to(table: Table, model: Any, arguments: dict[str, Any]) -> None:
     except InfeasibleError as error:
         raise CommandError(f"{table.name}: {error}{ROWS_FROM_ZERO if arguments else ''}") from error
     except ValueError as error:
-        # Rows that stay on disk are looked at only now, and so is what models make of rows.
-        if not is_dask(table.X) and isinstance(model, HGMeans | HGMeansPath):
+        # Other models refuse only now what they cannot make of the rows.
+        if isinstance(model, HGMeans | HGMeansPath):
             raise
         raise CommandError(f"{table.name}: {error}") from error
 

@@ -171,12 +171,7 @@ def _kernels(cache: dict[str, Any]) -> tuple[str, str]:
         place = "switched off by EVOMEANS_CACHE=0"
     elif cache["folder"] is None:
         place = "no folder can be written; set NUMBA_CACHE_DIR to one that can"
-    elif ready == needed:
-        return f"all {needed} are compiled", place
     else:
-        wanted = f"evomeans warmup compiles the other {needed - ready}"
-        return (
-            f"{ready} of {needed} are compiled; {wanted}, else the first fit that needs them does",
-            place,
-        )
+        others = f"; evomeans warmup compiles the other {needed - ready}"
+        return f"{ready} of {needed} are compiled{others if ready < needed else ''}", place
     return f"{needed}, compiled by every process that needs them", place

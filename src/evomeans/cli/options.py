@@ -115,12 +115,6 @@ TABLE_HELP = (
 TableName = Annotated[
     str, Parameter(allow_leading_hyphen=True, validator=_not_an_option, help=TABLE_HELP)
 ]
-SearchTableName = Annotated[
-    TableName, Parameter(help=f"{TABLE_HELP} With --engine dask also a folder of Parquet files.")
-]
-AnyTableName = Annotated[
-    TableName, Parameter(help=f"{TABLE_HELP} Also a folder of Parquet files, read with Dask.")
-]
 Names = Annotated[
     tuple[str, ...],
     Parameter(converter=_names, n_tokens=1, negative="", metavar="NAMES", show_default=False),
@@ -152,7 +146,7 @@ class TableOptions:
     """The column that names the rows; it is written next to the labels."""
 
     format: Literal["csv", "tsv", "parquet", "arrow", "npy", "npz"] | None = None
-    """By default found out from the content and the name."""
+    """By default that of the suffix, and CSV if it says nothing."""
 
     separator: Annotated[str | None, _read_by(_separator)] = None
     """Between the fields of a CSV; by default the most frequent of , ; tab |"""
@@ -259,15 +253,8 @@ class SharedSearchOptions:
     max_time: Duration | None = None
     """Stop after this long, with the best so far: 90s, 5m, 1h30m."""
 
-    engine: Literal["auto", "cpu", "reference", "gpu", "dask"] = "auto"
-    """What runs K-means; gpu needs an NVIDIA GPU, dask is for tables larger than memory."""
-
-    scheduler: str | None = None
-    """With --engine dask: the address of the cluster, tcp://host:8786; else this machine."""
-
-    def __post_init__(self) -> None:
-        if self.scheduler is not None and self.engine != "dask":
-            raise UsageError("--scheduler is for --engine dask.")
+    engine: Literal["auto", "cpu", "reference", "gpu"] = "auto"
+    """What runs K-means; gpu needs an NVIDIA GPU."""
 
 
 @Parameter(name="*", group=SEARCH)

@@ -39,14 +39,13 @@ def predict_table(
         check_new_file(output, force)
     terminal = Terminal()
     fitted = FittedModel.read(path)
-    in_dask = Path(name).is_dir()
-    table, X = fitted.table(name, read, terminal, in_dask=in_dask)
+    table = fitted.table(name, read, terminal)
     if table.id_name is None and table.named and fitted.id is not None:
         lost = quoted(fitted.id)
         terminal.note(f"note: {table.name} has no column {lost}; rows are numbered instead")
     with terminal.noting_warnings(BARE_MATRIX):
         try:
-            labels = np.asarray(fitted.model.set_params(n_jobs=jobs).predict(X))
+            labels = np.asarray(fitted.model.set_params(n_jobs=jobs).predict(table.X))
         except ValueError as error:
             raise CommandError(f"{table.name}: {error}") from error
     frame = labels_frame(table, labels)
@@ -119,15 +118,9 @@ class FittedModel:
         return cls(model, scaling, missing, (record.get("table") or {}).get("id"))
 
     def table(
-        self,
-        name: str,
-        read: TableOptions,
-        terminal: Terminal,
-        *,
-        weights: str | None = None,
-        in_dask: bool = False,
-    ) -> tuple[Table, Any]:
-        """Read the columns of the model, by their names if it has any, and its samples of them."""
+        self, name: str, read: TableOptions, terminal: Terminal, *, weights: str | None = None
+    ) -> Table:
+        """Read the columns of the model, by name if it has names, and treat them as the fit did."""
         model = self.model
         suffix = "" if self.standardization is None else STANDARDIZED
         given = map(str, getattr(model, "feature_names_in_", ()))
@@ -137,10 +130,8 @@ class FittedModel:
         if set(read.columns or ()) == set(names):
             # In the order of the model, whatever that of the command.
             read = replace(read, columns=names or None)
-        # Dask fills missing values block by block, below.
-        missing = None if in_dask else self.missing
-        request = TableRequest(name, read, weights, names or None, missing, usual_id=self.id)
-        table = request.load(terminal, in_dask=in_dask)
+        request = TableRequest(name, read, weights, names or None, self.missing, usual_id=self.id)
+        table = request.load(terminal)
         if names and table.named and table.columns != names:
             raise UsageError(
                 f"--columns names {listed(map(quoted, table.columns), 12)}, and the model has "
@@ -151,10 +142,4 @@ class FittedModel:
                 f"{table.name} has {counted(len(table.columns), 'column')} and the model "
                 f"{model.n_features_in_}; choose with --columns or --exclude."
             )
-        X: Any = table.X
-        steps = [] if self.standardization is None else [self.standardization.apply]
-        if in_dask and self.missing is not None and self.missing.values:
-            steps.insert(0, self.missing.filled)
-        for step in steps:
-            X = X.map_blocks(step, dtype=X.dtype) if in_dask else step(X)
-        return table, X
+        return table if self.standardization is None else table.standardized(self.standardization)

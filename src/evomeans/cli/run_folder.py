@@ -130,9 +130,6 @@ def write_run(folder: Path, files: Mapping[str, Content], *, others_stay: bool =
         shutil.rmtree(stage, ignore_errors=True)
 
 
-NO_ROWS = "No report is written with --engine dask, because a report needs the rows in memory."
-
-
 def can_report() -> bool:
     """Return whether the packages are installed that the page needs."""
     return all(find_spec(name) for name in ("jinja2", "matplotlib"))
@@ -157,7 +154,8 @@ def write_report(folder: Path, output: Path | None, *, force: bool) -> int:
         check_new_file(target, force)
     read_record(folder)
     path = folder / REPORT_DATA
-    data = read_json(path, f"{folder} has no {REPORT_DATA}. {NO_ROWS} Else, run the fit again.")
+    advice = "A model of directions has no report; for any other model, run the fit again."
+    data = read_json(path, f"{folder} has no {REPORT_DATA}. {advice}")
     write_atomically(target, report_page(data, path))
     print(target)
     return 0

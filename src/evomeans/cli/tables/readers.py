@@ -25,24 +25,15 @@ from evomeans.wording import counted, listed, quoted
 
 HEAD = 4096
 GZIP = b"\x1f\x8b"
-
-# What binary formats begin with.
-MAGIC = {
-    b"PAR1": "parquet",
-    b"ARROW1": "arrow",
-    b"\xff\xff\xff\xff": "arrow",
-    b"\x93NUMPY": "npy",
-    b"PK\x03\x04": "npz",
-    b"PK\x05\x06": "npz",
+FORMATS = {
+    **dict.fromkeys((".tsv", ".tab"), "tsv"),
+    **dict.fromkeys((".parquet", ".pq"), "parquet"),
+    **dict.fromkeys((".arrow", ".arrows", ".feather", ".ipc"), "arrow"),
+    ".npy": "npy",
+    ".npz": "npz",
 }
-SUFFIXES = {
-    "csv": (".csv",),
-    "tsv": (".tsv", ".tab"),
-    "parquet": (".parquet", ".pq"),
-    "arrow": (".arrow", ".arrows", ".feather", ".ipc"),
-    "npy": (".npy",),
-    "npz": (".npz",),
-}
+"""What suffixes say; all others are CSV."""
+NOT_TABLES = (".xls", ".xlsx", ".ods", ".zip", ".json", ".jsonl", ".ndjson")
 
 
 FAILURES = (
@@ -126,7 +117,7 @@ def unreadable(name: str, file_format: str, error: Exception, advice: str = "") 
 
 
 def open_source(name: str, file_format: str | None = None) -> Source:
-    """Find a table, and detect its format from the content, then from the suffix."""
+    """Find a table. Its format is the one given, else that of its suffix, else CSV."""
     member, suffix = None, ""
     content: Path | bytes
     if name == "-":
@@ -146,14 +137,24 @@ def open_source(name: str, file_format: str | None = None) -> Source:
             raise CommandError(f"{name} cannot be decompressed: {error}.") from error
     if not head:
         raise CommandError(f"{name} is empty.")
-    found = file_format or _sniffed(name, suffix, head[:HEAD])
-    if member is not None and found != "npz":
-        raise UsageError(f"{name} asks for one array of an NPZ file, but it is {found}.")
+    if file_format is None and suffix in NOT_TABLES:
+        raise CommandError(f"{name} cannot be read as a table; save it as CSV or Parquet first.")
+    found = file_format or FORMATS.get(suffix, "csv")
+    if found in ("csv", "tsv") and b"\0" in head[:HEAD]:
+        raise CommandError(
+            f"{name} is binary or UTF-16 text, not {found.upper()}: it begins with {head[:8]!r}. "
+            "Name its format with --format, or save it as CSV in UTF-8."
+        )
     return Source(name, found, content, member)
 
 
 def _read(path: Path, name: str) -> tuple[Path | bytes, bytes]:
     """Return what polars reads, and how it begins: all of it if polars cannot read the path."""
+    if path.is_dir():
+        raise CommandError(
+            f"{name} is a folder; the command line reads single files, and Python reads folders of "
+            "Parquet files with Dask (docs/guide/dask-engine.md)."
+        )
     try:
         with path.open("rb") as file:
             head = file.read(HEAD)
@@ -167,31 +168,7 @@ def _read(path: Path, name: str) -> tuple[Path | bytes, bytes]:
     except FileNotFoundError:
         raise CommandError(f"There is no file {name}.") from None
     except OSError as error:
-        # Windows says that it has no permission to read a folder.
-        if not path.is_dir():
-            raise CommandError(f"{name} cannot be read: {error.strerror or error}.") from error
-        raise CommandError(
-            f"{name} is a folder; a table is a single file. Only predict, and fit with --engine "
-            "dask, read a folder of Parquet files."
-        ) from None
-
-
-def _sniffed(name: str, suffix: str, head: bytes) -> str:
-    found = next((kind for magic, kind in MAGIC.items() if head.startswith(magic)), None)
-    if found == "npz" and suffix in (".xlsx", ".ods", ".zip"):
-        advice = "unpack it" if suffix == ".zip" else "save a sheet as CSV"
-        raise CommandError(f"{name} is not a table; {advice}.")
-    if found is not None:
-        return found
-    named = next((kind for kind, endings in SUFFIXES.items() if suffix in endings), "csv")
-    if suffix in (".json", ".jsonl", ".ndjson"):
-        raise CommandError(f"{name} is JSON; save it as CSV or Parquet first.")
-    if b"\0" in head and named in ("csv", "tsv"):
-        raise CommandError(
-            f"{name} is binary or UTF-16 text, in no format that can be read: it begins with "
-            f"{head[:8]!r}. Save it as CSV in UTF-8, or as Parquet."
-        )
-    return named
+        raise CommandError(f"{name} cannot be read: {error.strerror or error}.") from error
 
 
 SEPARATORS = ",;\t|"
@@ -305,7 +282,7 @@ def read_contents(source: Source, options: TableOptions) -> Contents:
     """Offer the columns of a source."""
     if source.format in ("csv", "tsv"):
         return read_delimited(source, options)
-    refuse_dialect(source.name, options)
+    _refuse_dialect(source.name, options)
     read = _read_columns if source.format in ("parquet", "arrow") else _read_array
     try:
         return read(source)
@@ -313,7 +290,7 @@ def read_contents(source: Source, options: TableOptions) -> Contents:
         raise unreadable(source.name, source.format, error) from error
 
 
-def refuse_dialect(name: str, options: TableOptions) -> None:
+def _refuse_dialect(name: str, options: TableOptions) -> None:
     """Refuse options that only a delimited text has."""
     if options.separator is not None or options.header is not None or options.decimal_comma:
         raise UsageError(

@@ -27,16 +27,11 @@ from evomeans.cli.tables.numbers import (
     unusable,
 )
 from evomeans.cli.tables.readers import (
-    SUFFIXES,
     Contents,
     open_source,
     read_contents,
-    refuse_dialect,
-    unnamed,
-    unreadable,
 )
-from evomeans.cli.terminal import CommandError, Terminal, UsageError, quote
-from evomeans.engines import is_dask
+from evomeans.cli.terminal import CommandError, Terminal, UsageError
 from evomeans.engines.frame import LARGEST_VALUE
 from evomeans.estimators.validation import check_sample_weight
 from evomeans.search import History
@@ -58,9 +53,8 @@ class Table:
     columns: tuple[str, ...]
     named: bool
     """Whether the file has the names of columns, or they were made up."""
-    ids: pl.Series | NDArray[Any] | None = None
-    """What names the rows."""
-    id_name: str | None = None
+    ids: pl.Series | None = None
+    """What names the rows, under the name of its column."""
     weights: NDArray[np.float64] | None = None
     standardization: Standardization | None = None
     """What was done to ``X``."""
@@ -70,6 +64,15 @@ class Table:
     """Which rows of the file these are, counted from 0, if some were left out."""
     notes: tuple[str, ...] = ()
     """What the user should know about how it was read."""
+
+    @property
+    def id_name(self) -> str | None:
+        """The column that names the rows."""
+        return None if self.ids is None else self.ids.name
+
+    def standardized(self, by: Standardization) -> Table:
+        """Return the table with its columns standardized."""
+        return replace(self, X=by.apply(self.X), standardization=by)
 
     def in_units(self, centers: NDArray[Any]) -> NDArray[Any]:
         """Return centres of ``X`` in the units of the file."""
@@ -91,40 +94,25 @@ class TableRequest:
     usual_id: str | None = None
     """What names the rows if the options name no other column and the table has it."""
 
-    def load(
-        self, terminal: Terminal, *, standardize: bool = False, in_dask: bool = False
-    ) -> Table:
-        """Read it as the options say, and show its notes; Dask only opens it if ``in_dask``."""
-        if in_dask:
-            if standardize or self.missing is not None:
-                option = "--standardize" if standardize else "--missing"
-                raise UsageError(
-                    f"{option} needs the table in memory; do that to the file first, or take "
-                    "--engine cpu."
-                )
-            return self.lazy_table()
+    def load(self, terminal: Terminal, *, standardize: bool = False) -> Table:
+        """Read it as the options say, and show its notes."""
         table = self.table()
         for text in table.notes:
             terminal.note(f"note: {table.name}: {text}")
         if not standardize:
             return table
-        by = Standardization.of(table.X, table.weights, table.columns)
-        return replace(table, X=by.apply(table.X), standardization=by)
+        return table.standardized(Standardization.of(table.X, table.weights, table.columns))
 
-    def id(self, columns: Collection[str]) -> str | None:
-        """Return the column that names the rows."""
-        return self.options.id or (self.usual_id if self.usual_id in columns else None)
-
-    def used(self, columns: tuple[str, ...], named: bool = True) -> tuple[str, ...]:
+    def _used(self, contents: Contents, row_names: str | None) -> tuple[str, ...]:
         """Return the columns to cluster by."""
-        options, table = self.options, self.name
-        row_names = self.id(columns if named else ())
+        options, columns, table = self.options, contents.columns, contents.source.name
+        is_by_name = contents.named and options.columns is None
         asked = {
             "--columns": options.columns or (),
             "--exclude": options.exclude,
             "--id": () if row_names is None else (row_names,),
             "--weights": () if self.weights is None else (self.weights,),
-            "The model": (self.expected or ()) if named and options.columns is None else (),
+            "The model": (self.expected or ()) if is_by_name else (),
         }
         for option, names in asked.items():
             if missing := [name for name in names if name not in columns]:
@@ -143,10 +131,10 @@ class TableRequest:
         """Read it into memory."""
         source = open_source(self.name, self.options.format)
         contents = read_contents(source, self.options)
-        columns, named = contents.columns, contents.named
-        used = replace(self, name=source.name).used(columns, named)
-        row_names = self.id(columns if named else ())
-        X = contents.matrix if used == columns else None
+        has_usual = contents.named and self.usual_id in contents.columns
+        row_names = self.options.id or (self.usual_id if has_usual else None)
+        used = self._used(contents, row_names)
+        X = contents.matrix if used == contents.columns else None
         is_odd = X is None or X.dtype not in (np.float32, np.float64)
         if is_odd or not np.isfinite(np.asarray(X)).all():
             # It needs a conversion, which takes long, column by column.
@@ -164,9 +152,8 @@ class TableRequest:
             format=source.format,
             X=np.ascontiguousarray(X),
             columns=used,
-            named=named,
+            named=contents.named,
             ids=None if row_names is None else _ids(row_names, contents),
-            id_name=row_names,
             weights=None if self.weights is None else _weights(frame, self.weights, contents),
             notes=(*blank, *suspicions(X, used)),
         )
@@ -179,70 +166,6 @@ class TableRequest:
         if defects:
             raise CommandError(unusable(defects, contents, is_for_model=self.expected is not None))
         return np.column_stack(list(found.values()))  # type: ignore[arg-type]
-
-    def lazy_table(self) -> Table:
-        """Open an NPY file, a Parquet file or a folder of them for Dask; rows stay on the disk."""
-        from evomeans.engines.dask.blocks import import_dask_array
-
-        import_dask_array()
-        refuse_dialect(self.name, self.options)
-        # Workers must find the file under its name too.
-        if not Path(self.name).exists():
-            raise CommandError(f"There is no file {self.name}.")
-        is_matrix = Path(self.name).suffix.lower() == ".npy"
-        try:
-            return self._lazy_matrix() if is_matrix else self._lazy_frame()
-        except (ValueError, OSError, ImportError) as error:
-            raise unreadable(self.name, "npy" if is_matrix else "parquet", error) from error
-
-    def _lazy_matrix(self) -> Table:
-        from evomeans.engines.dask.blocks import as_dask_array
-
-        name, mapped = self.name, np.load(self.name, mmap_mode="r")
-        if mapped.ndim != 2 or mapped.dtype.kind not in "fiub":
-            raise CommandError(
-                f"{name} holds an array of shape {mapped.shape} and type {mapped.dtype}; a matrix "
-                "of numbers is needed."
-            )
-        if (row_names := self.options.id) is not None:
-            raise CommandError(
-                f"{name} has no names: --id {quote(row_names)} cannot name its rows."
-            )
-        columns = unnamed(mapped.shape[1])
-        used, X = self.used(columns, False), as_dask_array(mapped)
-        counts = None if self.weights is None else X[:, columns.index(self.weights)]
-        if used != columns:
-            X = X[:, [columns.index(column) for column in used]]
-        return Table(name, "npy", X, used, named=False, weights=counts)
-
-    def _lazy_frame(self) -> Table:
-        import dask.dataframe as dd
-
-        from evomeans.engines.dask import blocks
-
-        name, folder = self.name, Path(self.name)
-        found = (file.suffix.lower() in SUFFIXES["parquet"] for file in folder.rglob("*"))
-        if folder.is_dir() and not any(found):
-            raise CommandError(f"{name} contains no Parquet files.")
-        frame: Any = dd.read_parquet(name)
-        columns = tuple(map(str, frame.columns))
-        used, row_names = self.used(columns), self.id(columns)
-        kinds = frame[list(used)].dtypes
-        if text := [column for column in used if blocks.numeric_type(kinds[column]) is None]:
-            raise CommandError(
-                f"{name} has columns that k-means cannot use: {listed(map(quoted, text))} hold no "
-                f"numbers. Leave them out: --exclude {quote(','.join(text))}."
-            )
-        return Table(
-            name=name,
-            format="parquet",
-            X=blocks.counted(blocks.frame_to_array(frame[list(used)])),
-            columns=used,
-            named=True,
-            ids=None if row_names is None else frame[row_names].compute().to_numpy(),
-            id_name=row_names,
-            weights=None if self.weights is None else frame[self.weights].astype(np.float64),
-        )
 
 
 def _without_missing(table: Table, missing: str | MissingValues) -> Table:
@@ -266,7 +189,7 @@ def _without_missing(table: Table, missing: str | MissingValues) -> Table:
     return replace(
         table,
         X=X[kept],
-        ids=None if table.ids is None else pl.Series(table.ids).filter(pl.Series(kept)),
+        ids=None if table.ids is None else table.ids.filter(pl.Series(kept)),
         weights=None if weights is None else weights[kept],
         rows=np.flatnonzero(kept),
     )
@@ -311,12 +234,6 @@ def _ids(name: str, contents: Contents) -> pl.Series:
     return ids
 
 
-def is_dask_table(name: str) -> bool:
-    """Whether a table is one that Dask reads: a folder of Parquet files, a Parquet or NPY file."""
-    path = Path(name)
-    return path.is_dir() or path.suffix.lower() in (*SUFFIXES["parquet"], ".npy")
-
-
 def check_table(table: Table, clusters: int, terminal: Terminal) -> Table:
     """Refuse what a fit would refuse, while the table is clearly the reason.
 
@@ -327,8 +244,6 @@ def check_table(table: Table, clusters: int, terminal: Terminal) -> Table:
             f"{table.name} has {counted(len(table.X), 'row')}, too few for "
             f"{counted(clusters, 'cluster')}."
         )
-    if is_dask(table.X):
-        return table
     largest = float(np.abs(table.X).max())
     if largest > LARGEST_VALUE:
         raise CommandError(
@@ -349,8 +264,7 @@ def labels_frame(
     """One line per row: its id, or its number from 1, and its cluster from 0 under each name."""
     labels = np.atleast_2d(labels.T).T
     rows = np.arange(len(labels)) if table.rows is None else table.rows
-    named = table.ids is not None
-    columns = [pl.Series(table.id_name, table.ids) if named else pl.Series("row", rows + 1)]
+    columns = [pl.Series("row", rows + 1) if table.ids is None else table.ids]
     for place, name in enumerate(names):
         free = free_name(name, [one.name for one in columns])
         columns.append(pl.Series(free, labels[:, place]))
@@ -366,13 +280,11 @@ def centers_frame(table: Table, centers: NDArray[Any]) -> pl.DataFrame:
 
 def all_centers(table: Table, centers: dict[int, Any]) -> pl.DataFrame:
     """One line per cluster of every k: k, its number, and its centre in the units of the table."""
-    frames = [
-        centers_frame(table, own).select(
-            pl.lit(k, dtype=pl.Int64).alias(free_name("k", table.columns)), pl.all()
-        )
+    name = free_name("k", table.columns)
+    return pl.concat(
+        centers_frame(table, own).insert_column(0, pl.Series(name, [k] * len(own)))
         for k, own in centers.items()
-    ]
-    return pl.concat(frames)
+    )
 
 
 def history_frame(history: History) -> pl.DataFrame:
