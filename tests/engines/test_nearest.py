@@ -89,6 +89,21 @@ def test_wide_samples_have_the_labels_of_the_direct_formula(dtype, offset, k):
         assert_array_equal(nearest.labels(X, centers, frame, n_threads), expected)
 
 
+def test_a_far_centre_leaves_the_others_clear(dtype, monkeypatch):
+    """What a score may be wrong by depends on its own centre, not on the farthest one."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(5000, 16)).astype(dtype)
+    centers = np.vstack([rng.normal(size=(8, 16)), np.full((1, 16), 3e3)])
+    unclear, choose = [], predict.choose
+    monkeypatch.setattr(
+        predict, "choose", lambda *given: unclear.append(len(given[-1])) or choose(*given)
+    )
+    frame = Frame.around(X)
+    found = nearest.labels(X, frame.encode(centers), frame)
+    assert_array_equal(found, squared_distances(X.astype(float), centers).argmin(axis=1))
+    assert sum(unclear) < 50
+
+
 @pytest.mark.usefixtures("blocks")
 @pytest.mark.parametrize("sparse", [False, True])
 def test_labels_distances_and_inertia_are_those_of_the_direct_formula(dtype, sparse):

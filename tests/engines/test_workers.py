@@ -10,6 +10,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from evomeans.engines import workers
+from evomeans.engines.cpu.engine import share_threads
 from evomeans.engines.workers import Workers, extremes, side_by_side
 from fakes import ScriptedEngine
 
@@ -154,3 +155,20 @@ def test_every_item_is_done_and_errors_are_raised() -> None:
     assert sorted(done) == [0, 1, 2, 3]
     with pytest.raises(ZeroDivisionError):
         side_by_side(lambda item: 1 // item, [1, 0], 2)
+
+
+@pytest.mark.parametrize(
+    ("n_jobs", "most", "work", "expected"),
+    [
+        (16, 24, 10_000, (1, 16)),
+        (16, 24, 10**7, (16, 1)),
+        (16, 1, 10**7, (1, 16)),
+        (16, 24, 2**33, (8, 2)),
+        (16, 24, 2**40, (2, 8)),
+        (12, 24, 2**40, (1, 12)),
+        (4, 24, 2**40, (1, 4)),
+    ],
+)
+def test_threads_make_a_solution_each_unless_that_takes_long(n_jobs, most, work, expected) -> None:
+    """Workers, and threads of each: small ones are not worth a worker, large ones have a team."""
+    assert share_threads(n_jobs, most, work) == expected
