@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from evomeans.criteria import DEFAULT_CRITERIA, DEFAULT_SELECT, Agreement
+from evomeans.criteria import DEFAULT_CRITERIA, DEFAULT_SELECT
 from evomeans.docstrings import described_like
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.parameters import check_int, generator_from
@@ -62,8 +62,8 @@ class HGMeansPath(BaseSearch):
     criteria : list of str or Criterion, default=those that cost next to nothing
         What to compute, by the names in :data:`evomeans.criteria.CRITERIA`, or criteria with
         settings of their own such as ``evomeans.criteria.Gap(n_references=50)``. "silhouette",
-        "gap", "prediction_strength" and "instability" are computed only if asked for: the first
-        needs all distances between up to 10,000 samples, the others search 20 paths more.
+        "gap" and "prediction_strength" are computed only if asked for: the first needs all
+        distances between up to 10,000 samples, the others search 20 paths more.
 
     select : str, Criterion, callable or None, default="simplified_silhouette"
         Which criterion chooses ``best_k_``; docs/laboratory/criteria.md has the measurement that
@@ -378,11 +378,6 @@ class HGMeansPath(BaseSearch):
         confirmed: NDArray[np.bool_] = is_alone | (self.n_rediscoveries_ > 0)
         return confirmed
 
-    @property
-    def _suggested(self) -> dict[str, int | None]:
-        """The suggestions; how far populations agree is a limit and not one of them."""
-        return {name: k for name, k in self.suggestions_.items() if name != Agreement.name}
-
     def _certainty(self) -> str:
         """Say in a few words how sure it is that the best solutions were found."""
         if self.stop_reason_ is StopReason.PROVEN_OPTIMAL:
@@ -401,7 +396,7 @@ class HGMeansPath(BaseSearch):
         """Describe the path, and draw its inertia over k."""
         first, last = self.k_values_[0], self.k_values_[-1]
         select = getattr(self.select, "name", self.select)
-        suggested = [f"{name} {k}" for name, k in self._suggested.items() if k is not None]
+        suggested = [f"{name} {k}" for name, k in self.suggestions_.items() if k is not None]
         rows = {
             "clusters": f"{first} to {last}",
             "chosen": f"k = {self.best_k_} by {select}" if self.best_k_ is not None else "none",
