@@ -34,7 +34,6 @@ from evomeans.criteria import (
     CRITERIA,
     DEFAULT_CRITERIA,
     Gap,
-    Instability,
     PredictionStrength,
     Silhouette,
 )
@@ -46,13 +45,7 @@ SHAPES = ((5, 10), (10, 20), (15, 50))
 FACTORS = (0.75, 1.0, 1.5)
 APART = (3.0, 5.0, 8.0)
 N_SAMPLES, LAST = 600, 20
-FREE = (*DEFAULT_CRITERIA, "elbow")
-COSTLY = (
-    Silhouette(),
-    Gap(n_references=5),
-    PredictionStrength(n_divisions=3),
-    Instability(n_pairs=3),
-)
+COSTLY = (Silhouette(), Gap(n_references=5), PredictionStrength(n_divisions=3))
 Problem = tuple[str, NDArray[np.float64], int]
 """A name, samples, and the true number of clusters."""
 
@@ -94,7 +87,7 @@ def real_sets() -> Iterator[Problem]:
 
 def measure(seeds: Sequence[int], with_costly: bool) -> None:
     """Add the rows that the file lacks."""
-    criteria = [*FREE, *(COSTLY if with_costly else ())]
+    criteria = [*DEFAULT_CRITERIA, *(COSTLY if with_costly else ())]
     names = [one if isinstance(one, str) else one.name for one in criteria]
     known = {(row["samples"], row["criterion"]) for row in read_rows(FILE)}
     for name, X, truth in [*real_sets(), *planes(seeds), *mixtures(seeds)]:

@@ -11,7 +11,7 @@ import matplotlib
 from sklearn.datasets import load_iris
 
 from evomeans import HGMeansPath, plotting
-from evomeans.criteria import DEFAULT_CRITERIA, Gap
+from evomeans.criteria import DEFAULT_CRITERIA, Gap, Silhouette
 
 IMAGES = Path(__file__).resolve().parents[1] / "images"
 
@@ -21,7 +21,7 @@ def main() -> None:
     matplotlib.use("Agg")
     X = load_iris().data
     # Nine panels, in three full rows.
-    criteria = [*(name for name in DEFAULT_CRITERIA if name != "agreement"), Gap()]
+    criteria = [*DEFAULT_CRITERIA, Silhouette(), Gap()]
     path = HGMeansPath((2, 10), criteria=criteria, random_state=0).fit(X)
     for name, k in path.suggestions_.items():
         print(f"{name:24s}{k}")

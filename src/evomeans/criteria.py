@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import combinations
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -14,11 +13,8 @@ import numpy as np
 from evomeans.metrics import (
     bic,
     calinski_harabasz,
-    centroid_index,
-    clustering_instability,
     davies_bouldin,
     gap_statistic,
-    hartigan_statistic,
     jump_statistic,
     krzanowski_lai_index,
     prediction_strength,
@@ -39,15 +35,11 @@ __all__ = [
     "CRITERIA",
     "DEFAULT_CRITERIA",
     "DEFAULT_SELECT",
-    "Agreement",
     "CalinskiHarabasz",
     "Criterion",
     "DaviesBouldin",
-    "Elbow",
     "Evidence",
     "Gap",
-    "Hartigan",
-    "Instability",
     "Jump",
     "KrzanowskiLai",
     "PredictionStrength",
@@ -183,8 +175,6 @@ class Evidence:
     samples : SampleSource
     search : callable
         See :data:`SearchOthers`.
-    populations : mapping of int to sequence of (k, d) arrays
-        The best centres of each independent population.
     seed : int
         Seed of criteria that draw random numbers.
     budget : Budget
@@ -200,7 +190,6 @@ class Evidence:
     n_features: int
     samples: SampleSource
     search: SearchOthers
-    populations: Mapping[int, Sequence[FloatArray]] = field(default_factory=dict)
     seed: int = 0
     budget: Budget = field(default_factory=Budget)
 
@@ -311,28 +300,6 @@ class Jump(Criterion):
         return jump_statistic(evidence.inertias, evidence.k_values, n, d, self.power)
 
 
-@dataclass(frozen=True)
-class Hartigan(Criterion):
-    """Whether another cluster is worth it; see :func:`evomeans.metrics.hartigan_statistic`.
-
-    Parameters
-    ----------
-    threshold : float
-        Another cluster is worth it above this value.
-    """
-
-    name, title, rule = "hartigan", "Hartigan", "smallest k at or below the threshold"
-    threshold: float = 10.0
-
-    def values(self, evidence: Evidence) -> FloatArray:
-        """Compute the statistic from the inertias."""
-        return hartigan_statistic(evidence.inertias, evidence.k_values, evidence.n_samples)
-
-    def choose(self, ks: Integers, values: FloatArray) -> int | None:
-        """Return the smallest k at or below the threshold."""
-        return first_of(ks, values <= self.threshold)
-
-
 class KrzanowskiLai(Criterion):
     """Where the fall of the inertia ends; see :func:`evomeans.metrics.krzanowski_lai_index`."""
 
@@ -369,83 +336,6 @@ class DaviesBouldin(Criterion):
         """Compute the index from sums over the samples."""
         sums, centers = evidence.sums, evidence.centers
         return evidence.per_k(lambda k: davies_bouldin(sums[k], centers[k]))
-
-
-class Elbow(Criterion):
-    """The knee of the inertia itself. It has no theory behind it, and depends on the range of k.
-
-    The k at which the curve, with both axes scaled to [0, 1], is farthest below the line between
-    its ends (as in Kneedle [1]_). It is here to be compared with, not to be trusted [2]_.
-
-    References
-    ----------
-    .. [1] V. Satopää, J. Albrecht, D. Irwin and B. Raghavan, "Finding a 'kneedle' in a haystack:
-       Detecting knee points in system behavior", ICDCS Workshops, 166-171, 2011.
-    .. [2] E. Schubert, "Stop using the elbow criterion for k-means and how to choose the number of
-       clusters instead", ACM SIGKDD Explorations 25(1), 36-42, 2023.
-    """
-
-    name, title = "elbow", "Elbow (not recommended)"
-    rule = "farthest below the line between the ends"
-
-    def values(self, evidence: Evidence) -> FloatArray:
-        """Return the inertias."""
-        return evidence.inertias.copy()
-
-    def choose(self, ks: Integers, values: FloatArray) -> int | None:
-        """Return the knee."""
-        known = ~np.isnan(values)
-        if np.count_nonzero(known) < 3:
-            return None
-        x, y = ks[known], values[known]
-        height = y[0] - y[-1]
-        if height <= 0.0:
-            return None
-        below = 1.0 - (x - x[0]) / (x[-1] - x[0]) - (y - y[-1]) / height
-        return int(x[below.argmax()])
-
-
-@dataclass(frozen=True)
-class Agreement(Criterion):
-    """The share of clusters that independent populations of the search have in common.
-
-    The two sweeps over the path are independent of each other. With the centroid index CI, the
-    number of clusters that one solution has and the other one lacks, the value is the mean over
-    pairs of
-
-        1 − CI/k.
-
-    If populations that search well find different clusters, there are more clusters than the
-    samples can tell apart. So the rule takes the largest k such that it and all smaller ones reach
-    the threshold. This takes a search for the global minimum, because runs of K-means differ
-    even where the optimum is obvious.
-
-    Parameters
-    ----------
-    threshold : float
-        1 asks for the same clusters.
-    """
-
-    name, title = "agreement", "Agreement of populations"
-    rule = "last k before populations disagree"
-    threshold: float = 1.0
-
-    def values(self, evidence: Evidence) -> FloatArray:
-        """Compare the best solutions of the populations."""
-
-        def share(k: int) -> float:
-            pairs = list(combinations(evidence.populations.get(k, ()), 2))
-            if not pairs:
-                return np.nan
-            return float(np.mean([1.0 - centroid_index(a, b) / k for a, b in pairs]))
-
-        return evidence.per_k(share)
-
-    def choose(self, ks: Integers, values: FloatArray) -> int | None:
-        """Return the largest k before the first at which populations disagree."""
-        known = ~np.isnan(values)
-        agrees = np.logical_and.accumulate(values[known] >= self.threshold)
-        return first_of(ks[known][::-1], agrees[::-1])
 
 
 @dataclass(frozen=True)
@@ -491,37 +381,7 @@ RULES = {"tibshirani": within_error_of_next, "first_maximum": within_error_of_fi
 
 
 @dataclass(frozen=True)
-class SearchingCriterion(Criterion):
-    """A criterion that searches other samples as often as the field called ``repeated`` says."""
-
-    repeated: ClassVar[str]
-    n_searched: ClassVar[int] = 2
-    """Sets of samples each time."""
-
-    def __post_init__(self) -> None:
-        if (count := getattr(self, self.repeated)) < 1:
-            raise ValueError(f"{self.repeated}={count} must be at least 1.")
-
-    @property
-    def effort(self) -> float:
-        """A search for each of the other sets of samples."""
-        return float(self.n_searched * getattr(self, self.repeated))
-
-    def repeats(self, evidence: Evidence) -> FloatArray:
-        """Return a row of values for each repetition."""
-        raise NotImplementedError
-
-    def judge(self, evidence: Evidence, allowed: Integers) -> Verdict:
-        """Judge by the means of the repetitions, with their standard errors."""
-        repeats = self.repeats(evidence)
-        values = repeats.mean(axis=0)
-        errors = repeats.std(axis=0) / np.sqrt(len(repeats))
-        choice = self.choose(allowed, evidence.among(values, allowed))
-        return Verdict(values, choice, {f"{self.name}_error": errors})
-
-
-@dataclass(frozen=True)
-class Gap(SearchingCriterion):
+class Gap(Criterion):
     """The gap to samples without clusters; see :func:`evomeans.metrics.gap_statistic`.
 
     References are drawn uniformly from the box around the samples in their principal axes, and a
@@ -537,14 +397,19 @@ class Gap(SearchingCriterion):
     """
 
     name, title, rule = "gap", "Gap statistic", "smallest k within one standard error"
-    repeated, n_searched = "n_references", 1
     n_references: int = 20
     choose_by: str = "tibshirani"
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        if self.n_references < 1:
+            raise ValueError(f"n_references={self.n_references} must be at least 1.")
         if self.choose_by not in RULES:
             raise ValueError(f"choose_by={self.choose_by!r} must be one of {', '.join(RULES)}.")
+
+    @property
+    def effort(self) -> float:
+        """A search for each reference."""
+        return float(self.n_references)
 
     def judge(self, evidence: Evidence, allowed: Integers) -> Verdict:
         """Search the references."""
@@ -580,7 +445,7 @@ def uniform_like(
 
 
 @dataclass(frozen=True)
-class PredictionStrength(SearchingCriterion):
+class PredictionStrength(Criterion):
     """How well one half predicts the other; see :func:`evomeans.metrics.prediction_strength`.
 
     Parameters
@@ -592,15 +457,24 @@ class PredictionStrength(SearchingCriterion):
     """
 
     name, title = "prediction_strength", "Prediction strength"
-    rule, repeated = "largest k that reaches the threshold", "n_divisions"
+    rule = "largest k that reaches the threshold"
     n_divisions: int = 10
     threshold: float = 0.8
 
-    def repeats(self, evidence: Evidence) -> FloatArray:
-        """Search halves of the samples."""
+    def __post_init__(self) -> None:
+        if self.n_divisions < 1:
+            raise ValueError(f"n_divisions={self.n_divisions} must be at least 1.")
+
+    @property
+    def effort(self) -> float:
+        """A search for each half."""
+        return 2.0 * self.n_divisions
+
+    def judge(self, evidence: Evidence, allowed: Integers) -> Verdict:
+        """Search halves of the samples; the standard errors are those of the mean."""
         X, weights = evidence.samples.in_memory("Prediction strength")
         n = X.shape[0]
-        ks = searchable(evidence, n // 2)
+        ks = [int(k) for k in evidence.k_values if 1 < k <= n // 2]
         strengths = np.full((self.n_divisions, len(evidence.k_values)), np.nan)
         strengths[:, evidence.k_values == 1] = 1.0
         for number in range(self.n_divisions):
@@ -615,57 +489,14 @@ class PredictionStrength(SearchingCriterion):
             for k in ks:
                 own, predicted = (closest(X[halves[1]], one.centers[k]) for one in (test, train))
                 strengths[number, evidence.k_values == k] = prediction_strength(own, predicted)
-        return strengths
+        values = strengths.mean(axis=0)
+        errors = strengths.std(axis=0) / np.sqrt(self.n_divisions)
+        choice = self.choose(allowed, evidence.among(values, allowed))
+        return Verdict(values, choice, {"prediction_strength_error": errors})
 
     def choose(self, ks: Integers, values: FloatArray) -> int | None:
         """Return the largest k that reaches the threshold."""
         return first_of(ks[::-1], values[::-1] >= self.threshold)
-
-
-@dataclass(frozen=True)
-class Instability(SearchingCriterion):
-    """How much resampling changes; see :func:`evomeans.metrics.clustering_instability`.
-
-    Parameters
-    ----------
-    n_pairs : int
-        Pairs of bootstrap samples. The mean over them is taken.
-    normalized : bool
-        Whether to divide by the value of unrelated clusterings. Otherwise the value falls as the
-        number of clusters grows, whatever the samples are.
-    """
-
-    name, title, rule = "instability", "Bootstrap instability", "minimum"
-    repeated = "n_pairs"
-    n_pairs: int = 10
-    normalized: bool = True
-
-    def repeats(self, evidence: Evidence) -> FloatArray:
-        """Search bootstrap samples."""
-        X, weights = evidence.samples.in_memory("Instability")
-        n = X.shape[0]
-        values = np.full((self.n_pairs, len(evidence.k_values)), np.nan)
-        for number in range(self.n_pairs):
-            rng = np.random.default_rng([evidence.seed, 2, number])
-            # Rows that are drawn more than once are rows of more weight.
-            drawn = [np.bincount(rng.integers(n, size=n), minlength=n) for _ in range(2)]
-            ks = searchable(evidence, min(int(np.count_nonzero(one)) for one in drawn))
-            found = []
-            for place, counts in enumerate(drawn):
-                rows = np.flatnonzero(counts)
-                own: FloatArray = counts[rows].astype(np.float64)
-                own *= 1.0 if weights is None else weights[rows]
-                found.append(evidence.search(X[rows], own, ks, 2 * number + place))
-            for k in ks:
-                values[number, evidence.k_values == k] = clustering_instability(
-                    *(closest(X, one.centers[k]) for one in found), normalized=self.normalized
-                )
-        return values
-
-
-def searchable(evidence: Evidence, n_samples: int) -> list[int]:
-    """Return the numbers of clusters, but for 1, that fewer samples allow."""
-    return [int(k) for k in evidence.k_values if 1 < k <= n_samples]
 
 
 def closest(X: Any, centers: FloatArray) -> Indices:
@@ -678,15 +509,15 @@ def closest(X: Any, centers: FloatArray) -> Indices:
 CRITERIA: Mapping[str, type[Criterion]] = {
     kind.name: kind
     for kind in (
-        *(CalinskiHarabasz, BIC, SimplifiedSilhouette, Silhouette, DaviesBouldin, Jump, Hartigan),
-        *(KrzanowskiLai, Gap, PredictionStrength, Instability, Agreement, Elbow),
+        *(CalinskiHarabasz, BIC, SimplifiedSilhouette, Silhouette, DaviesBouldin, Jump),
+        *(KrzanowskiLai, Gap, PredictionStrength),
     )
 }
 """All criteria, in the order in which they are shown."""
 
 DEFAULT_CRITERIA = (
     *("calinski_harabasz", "bic", "simplified_silhouette", "davies_bouldin"),
-    *("jump", "hartigan", "krzanowski_lai", "agreement"),
+    *("jump", "krzanowski_lai"),
 )
 """Those that cost next to nothing."""
 

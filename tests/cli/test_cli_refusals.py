@@ -36,7 +36,7 @@ USAGE = [
     (f"{PATH} -k 5:2", "is empty"),
     (f"{PATH} -k two", "must be like 2:20"),
     (f"{PATH} -k 0:3", "at least 1"),
-    (f"{PATH} -k 2:4 --criteria elbows", "criterion 'elbows' is unknown"),
+    (f"{PATH} -k 2:4 --criteria elbow", "criterion 'elbow' is unknown"),
     (f"{PATH} -k 2:4 --select best", "criterion 'best' is unknown"),
     (f"{PATH} -k 1:1", "is not defined for k=1"),
     (f"{FIT} --metric cosine --outliers 3", "--outliers and --metric cannot be given"),

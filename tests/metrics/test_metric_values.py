@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations, product
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -114,12 +114,9 @@ def test_jump_neither_overflows_nor_vanishes(scale):
     assert np.isnan(values).tolist() == [True, False, True, True]
 
 
-def test_hartigan_and_krzanowski_lai_by_their_definitions():
-    n, d = 30, 3
+def test_krzanowski_lai_by_its_definition():
+    d = 3
     W = dict(zip(KS.tolist(), INERTIAS.tolist(), strict=True))
-    H = metrics.hartigan_statistic(INERTIAS, KS, n)
-    assert_allclose(H[:-1], [(W[k] / W[k + 1] - 1) * (n - k - 1) for k in range(1, 5)], rtol=1e-9)
-    assert np.isnan(H[-1])
 
     def diff(k):
         return (k - 1) ** (2 / d) * W[k - 1] - k ** (2 / d) * W[k]
@@ -146,22 +143,6 @@ labellings = st.integers(2, 25).flatmap(
 
 @given(labellings)
 @settings(max_examples=60, deadline=None)
-def test_instability_pair_by_pair(both):
-    """All ordered pairs, a sample with itself included."""
-    a, b = both
-    pairs = list(product(range(len(a)), repeat=2))
-    apart = np.mean([(a[i] == a[j]) != (b[i] == b[j]) for i, j in pairs])
-    assert_allclose(metrics.clustering_instability(a, b, normalized=False), apart, atol=1e-12)
-    together = [np.mean([one[i] == one[j] for i, j in pairs]) for one in (a, b)]
-    expected = together[0] * (1 - together[1]) + together[1] * (1 - together[0])
-    if expected > 0:
-        assert_allclose(metrics.clustering_instability(a, b), apart / expected, atol=1e-12)
-    swapped = metrics.clustering_instability(b, a)
-    assert_allclose(swapped, metrics.clustering_instability(a, b), atol=1e-12)
-
-
-@given(labellings)
-@settings(max_examples=60, deadline=None)
 def test_prediction_strength_pair_by_pair(both):
     own, predicted = both
     shares = []
@@ -172,13 +153,6 @@ def test_prediction_strength_pair_by_pair(both):
             shares.append(np.mean([predicted[i] == predicted[j] for i, j in pairs]))
     expected = min(shares) if shares else 0.0
     assert_allclose(metrics.prediction_strength(own, predicted), expected, atol=1e-12)
-
-
-def test_normalised_instability_of_unrelated_labels_is_about_one():
-    rng = np.random.default_rng(0)
-    for k in (2, 5, 20):
-        a, b = rng.integers(k, size=(2, 5000))
-        assert 0.95 < metrics.clustering_instability(a, b) < 1.05
 
 
 @pytest.mark.parametrize(
@@ -194,9 +168,9 @@ def test_normalised_instability_of_unrelated_labels_is_about_one():
         (lambda: metrics.bic_score([[0.0]], [0], [1.0, 2.0]), "one per sample"),
         (lambda: metrics.jump_statistic([1.0], [1], 5, 2, power=0), "power=0 must be positive"),
         (lambda: metrics.jump_statistic([1.0, 2.0], [1], 5, 2), "one inertia for each"),
-        (lambda: metrics.hartigan_statistic([1.0, 2.0], [2, 1], 5), "must ascend"),
+        (lambda: metrics.krzanowski_lai_index([1.0, 2.0], [2, 1], 5), "must ascend"),
         (lambda: metrics.gap_statistic([1.0], [1.0]), "n_references, n_values"),
-        (lambda: metrics.clustering_instability([0, 1], [0]), "1 labels for 2 samples"),
+        (lambda: metrics.prediction_strength([0, 1], [0]), "1 labels for 2 samples"),
         (lambda: centroid_index([1.0, 2.0], [[1.0]]), r"centers_a has shape \(2,\); expected"),
         (lambda: centroid_index([[1.0]], np.zeros((3, 0))), r"centers_b has shape \(3, 0\)"),
         (lambda: centroid_index([[1.0, 2.0]], [[1.0]]), "centers_a has 2 features and centers_b"),

@@ -34,13 +34,13 @@ def _close_figures():
 
 @pytest.fixture(scope="module")
 def path():
-    criteria = ["bic", "hartigan", "elbow", Gap(n_references=2)]
+    criteria = ["bic", "jump", Gap(n_references=2)]
     return HGMeansPath((2, 6), criteria=criteria, select="bic", random_state=0).fit(X)
 
 
 def test_curves_are_those_of_the_results(path):
     data = path_curves(path)
-    assert [one.name for one in data.criteria] == ["bic", "hartigan", "gap"]
+    assert [one.name for one in data.criteria] == ["bic", "jump", "gap"]
     for one in data.criteria:
         assert_allclose(one.values, path.results_[one.name])
         assert one.choice == path.suggestions_[one.name]
@@ -78,7 +78,7 @@ def test_bars_are_the_silhouettes_in_order(path, simplified):
 def test_the_grid_has_an_axis_for_every_criterion(path):
     figure = plotting.plot_path(path)
     titles = [ax.get_title(loc="left") for ax in figure.axes if ax.axison]
-    assert titles == ["Inertia", "BIC", "Hartigan", "Gap statistic"]
+    assert titles == ["Inertia", "BIC", "Jump", "Gap statistic"]
     says = [ax.get_title(loc="right") for ax in figure.axes if ax.axison]
     assert says[1] == "k = 4"
     figure.canvas.draw()
@@ -106,26 +106,20 @@ def test_other_models_are_refused(path):
 
 
 def test_a_suggestion_at_the_end_of_the_range_is_none_to_rely_on():
-    said = [suggestion_text("bic", choice, last=6) for choice in (4, 6, None)]
+    said = [suggestion_text(choice, last=6) for choice in (4, 6, None)]
     assert said == ["k = 4", "k = 6 (end of the range)", "none"]
-    said = [suggestion_text("agreement", choice, last=6) for choice in (4, 6)]
-    assert said == ["up to k = 4", "at every k"]
 
 
-def test_agreement_is_a_share_and_suggests_nothing():
-    """Its axis is that of a share, without a ring; a criterion of the user has its own title."""
-
+def test_a_criterion_of_the_user_has_its_own_title():
     class Late:
         name, title = "late", "The later the better"
 
         def judge(self, evidence, allowed):
             return Verdict(evidence.k_values * 1.0, int(allowed[-1]), {})
 
-    path = HGMeansPath((2, 4), criteria=["agreement", Late()], select="bic", random_state=0).fit(X)
+    path = HGMeansPath((2, 4), criteria=[Late()], select="bic", random_state=0).fit(X)
     shown = {ax.get_title(loc="left"): ax for ax in plotting.plot_path(path).axes}
-    agreement, late = shown["Agreement of populations"], shown["The later the better"]
-    assert agreement.get_ylim()[0] == 0.0
-    assert agreement.get_title(loc="right") == "at every k"
+    late = shown["The later the better"]
     assert late.get_title(loc="right") == "k = 4 (end of the range)"
-    rings = [[len(line.get_xdata()) for line in ax.lines].count(1) for ax in (agreement, late)]
-    assert rings == [0, 1]
+    # A ring, and the line of the choice of ``select``.
+    assert [len(line.get_xdata()) for line in late.lines].count(1) == 1

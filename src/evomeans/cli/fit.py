@@ -284,9 +284,9 @@ class PathCommand(Command):
             f"  path      {model._certainty()}; {spent}",
             f"  chosen    {chosen}",
             "  suggested",
-            *_suggested(model._suggested, last),
+            *_suggested(model.suggestions_, last),
             f"  written   {written}",
-            trust_text(model._suggested, last),
+            trust_text(model.suggestions_, last),
         ]
 
 
@@ -294,6 +294,6 @@ def _suggested(suggestions: dict[str, int | None], last: int) -> list[str]:
     """List which k criteria suggest."""
     width = max(map(len, suggestions), default=0)
     return [
-        f"    {name:<{width}}  {suggestion_text(name, k, last).removeprefix('k = ')}"
+        f"    {name:<{width}}  {suggestion_text(k, last).removeprefix('k = ')}"
         for name, k in suggestions.items()
     ]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from evomeans.criteria import DEFAULT_CRITERIA, DEFAULT_SELECT, Agreement
+from evomeans.criteria import DEFAULT_CRITERIA, DEFAULT_SELECT
 from evomeans.docstrings import described_like
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.parameters import check_int, generator_from
@@ -61,8 +61,8 @@ class HGMeansPath(BaseSearch):
     criteria : list of str or Criterion, default=those that cost next to nothing
         What to compute, by the names in :data:`evomeans.criteria.CRITERIA`, or criteria with
         settings of their own such as ``evomeans.criteria.Gap(n_references=50)``. "silhouette",
-        "gap", "prediction_strength" and "instability" are computed only if asked for: the first
-        needs all distances between up to 10,000 samples, the others search 20 paths more.
+        "gap" and "prediction_strength" are computed only if asked for: the first needs all
+        distances between up to 10,000 samples, the others search 20 paths more.
 
     select : str, Criterion, callable or None, default="simplified_silhouette"
         Which criterion chooses ``best_k_``; docs/laboratory/criteria.md has the measurement that
@@ -375,11 +375,6 @@ class HGMeansPath(BaseSearch):
         is_alone = (self.k_values_ == 1) | (self.stop_reason_ in SOLVED)
         confirmed: NDArray[np.bool_] = is_alone | (self.n_rediscoveries_ > 0)
         return confirmed
-
-    @property
-    def _suggested(self) -> dict[str, int | None]:
-        """The suggestions; how far populations agree is a limit and not one of them."""
-        return {name: k for name, k in self.suggestions_.items() if name != Agreement.name}
 
     def _certainty(self) -> str:
         """Say in a few words how sure it is that the best solutions were found."""

@@ -355,22 +355,17 @@ def collect_evidence(
 ) -> Evidence:
     """Gather what criteria may look at."""
     ks = sorted(solutions)
-    entries = {k: state.entries[k] for k in ks}
     in_dask = partial(_sums_in_dask, search.X, search.sample_weight) if is_dask(search.X) else None
     return Evidence(
         k_values=np.array(ks),
         inertias=np.array([solutions[k].inertia for k in ks]),
         centers={k: np.asarray(solutions[k].centers, np.float64) for k in ks},
         labels=lambda k: solutions[k].labels,
-        cluster_weights={k: entries[k].best.cluster_weights for k in ks},
+        cluster_weights={k: state.entries[k].best.cluster_weights for k in ks},
         n_samples=engine.total_weight,
         n_features=search.X.shape[1],
         samples=SampleSource(search.X, search.sample_weight, in_dask),
         search=partial(search.of_others, state.entropy),
-        populations={
-            k: [one[0].centers for one in (entry.up, entry.down) if one]
-            for k, entry in entries.items()
-        },
         seed=state.entropy[0],
         budget=Budget(deadline),
     )

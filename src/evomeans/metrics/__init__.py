@@ -32,10 +32,8 @@ __all__ = [
     "bic_score",
     "calinski_harabasz_score",
     "centroid_index",
-    "clustering_instability",
     "davies_bouldin_score",
     "gap_statistic",
-    "hartigan_statistic",
     "jump_statistic",
     "krzanowski_lai_index",
     "prediction_strength",
@@ -418,14 +416,6 @@ def centroid_index(centers_a: ArrayLike, centers_b: ArrayLike) -> int:
     return max(orphans_of_a, orphans_of_b)
 
 
-def contingency(labels_a: ArrayLike, labels_b: ArrayLike) -> FloatArray:
-    """Return how many samples each pair of clusters has in common."""
-    a = checked_labels("labels_a", labels_a)
-    b = checked_labels("labels_b", labels_b, len(a))
-    table = np.bincount(a * (int(b.max()) + 1) + b, minlength=(int(a.max()) + 1) * (b.max() + 1))
-    return table.reshape(int(a.max()) + 1, -1).astype(np.float64)
-
-
 def prediction_strength(labels: ArrayLike, predicted: ArrayLike) -> float:
     """Return how well clusters predict those of other samples, by Tibshirani and Walther [1]_.
 
@@ -463,64 +453,14 @@ def prediction_strength(labels: ArrayLike, predicted: ArrayLike) -> float:
     >>> prediction_strength([0, 0, 0, 1, 1], [5, 5, 7, 7, 7])
     0.3333333333333333
     """
-    counts = contingency(labels, predicted)
+    own = checked_labels("labels", labels)
+    others = checked_labels("predicted", predicted, len(own))
+    k = int(others.max()) + 1
+    counts = np.bincount(own * k + others, minlength=(int(own.max()) + 1) * k).reshape(-1, k)
     sizes = counts.sum(axis=1)
     pairs = sizes * (sizes - 1.0)
     kept = (counts * (counts - 1.0)).sum(axis=1)
     return float((kept[pairs > 0.0] / pairs[pairs > 0.0]).min(initial=1.0)) if pairs.any() else 0.0
-
-
-def clustering_instability(
-    labels_a: ArrayLike, labels_b: ArrayLike, *, normalized: bool = True
-) -> float:
-    """Return how much two clusterings of the same samples disagree, by Fang and Wang [1]_.
-
-    It is the share of all pairs of samples that one of them puts together and the other does not:
-
-        d = Σ_ij |1{aᵢ = aⱼ} − 1{bᵢ = bⱼ}| / n².
-
-    The share falls with the number of clusters even for random labels. So it is divided by what
-    unrelated clusterings with clusters of these sizes would have, p_a(1 − p_b) + p_b(1 − p_a) with
-    p the share of pairs that are together [2]_. Take the k for which the mean over pairs of
-    clusterings of resampled data is smallest.
-
-    Parameters
-    ----------
-    labels_a, labels_b : array-like of shape (n_samples,)
-        The clusters of the same samples in both.
-    normalized : bool, default=True
-        Whether to divide.
-
-    Returns
-    -------
-    instability : float
-        0 if both are the same. Normalised, 1 is what unrelated clusterings have on average.
-
-    References
-    ----------
-    .. [1] Y. Fang and J. Wang, "Selection of the number of clusters via the bootstrap method",
-       Computational Statistics & Data Analysis 56, 468-477, 2012.
-    .. [2] J. M. B. Haslbeck and D. U. Wulff, "Estimating the number of clusters via a corrected
-       clustering instability", Computational Statistics 35, 1879-1894, 2020.
-
-    Examples
-    --------
-    >>> from evomeans.metrics import clustering_instability
-    >>> clustering_instability([0, 0, 1, 1], [7, 7, 3, 3])
-    0.0
-    >>> clustering_instability([0, 0, 1, 1], [0, 1, 0, 1], normalized=False)
-    0.5
-    """
-    counts = contingency(labels_a, labels_b)
-    n = float(counts.sum())
-    together_a = float((counts.sum(axis=1) ** 2).sum()) / n**2
-    together_b = float((counts.sum(axis=0) ** 2).sum()) / n**2
-    both = float((counts**2).sum()) / n**2
-    apart = together_a + together_b - 2.0 * both
-    if not normalized:
-        return apart
-    expected = together_a * (1.0 - together_b) + together_b * (1.0 - together_a)
-    return apart / expected if expected > 0.0 else 0.0
 
 
 # What the inertias over the number of clusters say
@@ -587,36 +527,6 @@ def jump_statistic(
     before = np.where(ks == 1, 0.0, _at(transformed, ks, ks - 1))
     jumps: FloatArray = transformed - before
     return jumps
-
-
-@described_like(jump_statistic)
-def hartigan_statistic(inertias: ArrayLike, k_values: ArrayLike, n_samples: float) -> FloatArray:
-    """Return Hartigan's statistic [1]_.
-
-        Hₖ = (Wₖ/Wₖ₊₁ − 1)(n − k − 1)
-
-    Take the smallest k with Hₖ ≤ 10: another cluster is worth it only above.
-
-    Returns
-    -------
-    statistics : ndarray of shape (n_values,)
-        NaN where the inertia for k + 1 is not given.
-
-    References
-    ----------
-    .. [1] J. A. Hartigan, "Clustering algorithms", Wiley, 1975.
-
-    Examples
-    --------
-    >>> from evomeans.metrics import hartigan_statistic
-    >>> hartigan_statistic([100.0, 4.0, 3.5], [1, 2, 3], n_samples=50)
-    array([1152.        ,    6.71428571,           nan])
-    """
-    W, ks = _curve(inertias, k_values)
-    after = _at(W, ks, ks + 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        values: FloatArray = (W / after - 1.0) * (n_samples - ks - 1.0)
-    return values
 
 
 @described_like(jump_statistic)

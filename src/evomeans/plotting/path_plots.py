@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.criteria import CRITERIA, Agreement
+from evomeans.criteria import CRITERIA
 from evomeans.docstrings import described_like
 from evomeans.plotting.axes import (
     FAINT,
@@ -85,14 +85,14 @@ def path_curves(path: Any) -> PathCurves:
             np.asarray(results[name], dtype=np.float64),
             results.get(f"{name}_error"),
             suggestions[name],
-            suggestion_text(name, suggestions[name], int(results["k"][-1])),
+            suggestion_text(suggestions[name], int(results["k"][-1])),
         )
         for name in results
-        if name in suggestions and name != "elbow"
+        if name in suggestions
     ]
     return PathCurves(
         np.asarray(results["k"]),
-        Curve("inertia", "Inertia", inertia, choice=suggestions.get("elbow")),
+        Curve("inertia", "Inertia", inertia),
         reference,
         errors,
         path._is_confirmed,
@@ -108,13 +108,10 @@ def criteria_titles(path: Any) -> dict[str, str]:
     return {one.name: getattr(one, "title", one.name) for one in (*CRITERIA.values(), *own)}
 
 
-def suggestion_text(name: str, choice: int | None, last: int) -> str:
+def suggestion_text(choice: int | None, last: int) -> str:
     """Say which k a criterion suggests, and whether a longer path might change that."""
     if choice is None:
         return "none"
-    if name == Agreement.name:
-        # A limit rather than a suggestion: beyond it, samples do not determine the clusters.
-        return "at every k" if choice == last else f"up to k = {choice}"
     return f"k = {choice} (end of the range)" if choice == last else f"k = {choice}"
 
 
@@ -266,17 +263,13 @@ def draw_curve(ax: Axes, data: PathCurves, curve: Curve) -> Axes:
         style: dict[str, Any] = {"color": MUTED, "linewidth": 0, "elinewidth": 0.9}
         ax.errorbar(data.k_values, values, yerr=curve.errors, **style)
     ax.plot(data.k_values, values, color=INK, linewidth=1.3, marker="o", markersize=2.8)
-    is_share = curve.name == Agreement.name
-    if curve.choice is not None and not is_share:
+    if curve.choice is not None:
         at = float(values[np.searchsorted(data.k_values, curve.choice)])
         ring: dict[str, Any] = {"mfc": "none", "mec": CHOSEN, "mew": 1.8}
         ax.plot(curve.choice, at, "o", markersize=9, clip_on=False, **ring)
-    is_clear = not is_share and curve.choice not in (None, data.k_values[-1])
+    is_clear = curve.choice not in (None, data.k_values[-1])
     ax.set_title(curve.says, loc="right", fontsize="small", color=CHOSEN if is_clear else MUTED)
-    _finished(ax, data, curve.title)
-    if is_share:
-        ax.set(ylim=(0.0, 1.06), yticks=(0.0, 0.5, 1.0))
-    return ax
+    return _finished(ax, data, curve.title)
 
 
 def _finished(ax: Axes, data: PathCurves, title: str) -> Axes:

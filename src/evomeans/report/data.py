@@ -474,7 +474,7 @@ def path_parts(path: Any, samples: ReportSamples) -> dict[str, Any]:
         "n_features": samples.X.shape[1],
         "stop_reason": str(path.stop_reason_),
         "select": as_text(titles.get(select, select)),
-        "trust": path_plots.trust_text(path._suggested, int(path.k_values_[-1]), titles),
+        "trust": path_plots.trust_text(path.suggestions_, int(path.k_values_[-1]), titles),
         "shown_k": path.best_k_ or path.k_values_[0],
         "curves": as_json(path_plots.path_curves(path), exact=True),
         "clustergram": flows if is_small else None,
