@@ -14,18 +14,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 Content = bytes | Callable[[BinaryIO], object]
-"""What to write, or a function that writes it into an open file."""
-PAUSES = (0.01, 0.03, 0.1, 0.3, 0.6)
-"""Seconds to wait before a file is renamed again, see :func:`replace`."""
+PAUSES = (0.01, 0.03, 0.1, 0.3, 0.6)  # seconds, between attempts to rename a file
 
 
 def write_atomically(path: str | os.PathLike[str], content: Content) -> None:
     """Write a file so that readers see the old content or the new one, never a part of it.
 
-    The content goes into a temporary file in the same folder, which replaces the old file once it
-    is on the disk. If anything fails, such as a full disk, the old file stays as it was and the
-    temporary one is removed. Only a process that is killed leaves a ``.evomeans-*.tmp`` behind.
-    A new file gets the permissions that the umask leaves, an existing one keeps its own. Of a
+    If anything fails, such as a full disk, the old file stays as it was. Only a process that is
+    killed leaves a ``.evomeans-*.tmp`` behind. An existing file keeps its permissions. Of a
     symbolic link, the file that it points to is written.
     """
     target = Path(os.path.realpath(path))

@@ -50,8 +50,7 @@ class Row(NamedTuple):
 
     name: str
     text: str
-    share: float | None = None
-    """For a bar: how much of it is done."""
+    share: float | None = None  # of a bar, how much is done
 
     @classmethod
     def counting(cls, name: str, done: int, total: int) -> Row:
@@ -137,10 +136,7 @@ class Display(ABC):
 
 
 class SearchDisplay(Display):
-    """An observer that shows a search.
-
-    A population has converged after ``longest_wait`` offspring in a row without improvement.
-    """
+    """An observer that shows a search."""
 
     def __init__(
         self, terminal: Screen, settings: SearchSettings, n_clusters: int, **options: Any
@@ -148,8 +144,7 @@ class SearchDisplay(Display):
         super().__init__(terminal, settings.max_time, **options)
         self.max_offspring = settings.max_offspring
         self.longest_wait = settings.longest_wait(n_clusters)
-        # The first founder, which a search that continues does not have, and the first offspring
-        # of this process, from which the pace is measured.
+        # A search that continues has no first founder. The pace is that of this process.
         self._first: OffspringRecord | None = None
         self._began: OffspringRecord | None = None
 
@@ -214,9 +209,8 @@ class PathDisplay(Display):
     def counts(self, record: PathRecord) -> tuple[int, int, int]:
         """Return how many k have a solution, at how many populations agree, and how many there are.
 
-        A path to which k are added has more of them than were asked for at first.
+        Every path has k = 1, which counts only if it was asked for; others may have been added.
         """
-        # Every path has k = 1. It is solved first and by all, and counts only if it was asked for.
         known = max(0, record.n_known - (1 not in self.ks))
         return known, max(0, known - record.n_open), max(known, len(self.ks))
 

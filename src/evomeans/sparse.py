@@ -11,9 +11,8 @@ def as_csr(X: Any) -> Any:
     """Return a sparse matrix of two dimensions as CSR, if its structure is sound.
 
     SciPy checks matrices when they are made. What is written into their arrays afterwards goes
-    unchecked into compiled code, its own included: a column number out of range reads or writes
-    foreign memory. So rows, columns and their order are checked before anything is computed, and
-    a ValueError says what is wrong. The matrix that is passed stays as it is.
+    unchecked into compiled code, where a column number out of range reads or writes foreign memory.
+    A ValueError says what is wrong. The matrix that is passed stays as it is.
     """
     if X.ndim != 2:
         raise ValueError(f"X has {X.ndim} dimensions; expected (n_samples, n_features).")

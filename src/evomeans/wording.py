@@ -6,8 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
-SHOWN = 5
-"""Items that a list shows before it only counts."""
+SHOWN = 5  # items that a list shows before it only counts
 
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}

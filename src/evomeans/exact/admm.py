@@ -42,22 +42,18 @@ from evomeans.exact.relaxation import (
 )
 from evomeans.typing import Flags, FloatArray, Integers
 
-ROUND = 25
-"""Iterations between two evaluations of the bound, which also add cuts."""
+ROUND, FIXING_ROUNDS = 25, 3
+"""Iterations of a round, which ends with a bound and new cuts; rounds between fixes of pairs."""
 RELAXATION = 1.8
 FINE_GAP, FINE_RESIDUAL = 2e-5, 1e-5
 """Below these, eigenvectors are computed in double precision; single takes half as long."""
-STALLED = 0.15
-"""Share of the remaining gap that must go within the patience; splitting a case gains more."""
-WIDE_GAP = 3e-3
-"""Above this, splitting a case gains less than going on."""
-FIXING_ROUNDS = 3
-"""Rounds between two attempts to keep pairs apart."""
+STALLED, WIDE_GAP = 0.15, 3e-3
+"""Share of the gap that has to close within the patience; gap above which splitting gains less."""
 
 
 @dataclass(frozen=True)
 class Iterate:
-    """Where the search stands; children of a subproblem begin where it ended."""
+    """Where the search stands, and where the children of its subproblem begin."""
 
     V: FloatArray
     L: FloatArray
@@ -103,9 +99,8 @@ class MultiplierSearch:
     """One subproblem, and the best multipliers found for it.
 
     Pairs to keep apart are added to the ``problem`` on the way; ``lemmas`` are the multipliers that
-    proved which, in order. ``bound`` is the quick bound of the ``best`` multipliers. ``iterate``
-    and Y are where the search stands. U is L / penalty, and N its part without the cuts:
-    -S / penalty.
+    proved which, in order. ``bound`` is the quick bound of the ``best`` multipliers. U is
+    L / penalty, and N its part without the cuts: -S / penalty.
     """
 
     def __init__(self, problem: Subproblem, start: Iterate, pool: Executor | None = None) -> None:
@@ -140,8 +135,7 @@ class MultiplierSearch:
     ) -> None:
         """Iterate until the gap is closed, time is up, or nothing changes any more.
 
-        ``patience`` is how many rounds without progress end the search, ``far_patience`` the same
-        while the gap is wide. ``tell`` hears of the best bound after every round.
+        The patience is in rounds without progress, ``far_patience`` while the gap is wide.
         """
         last_progress, reference = 0, -math.inf
         last_fixing, fixed_gap = 0, math.inf
@@ -341,18 +335,12 @@ def finish(
     return primal, dual
 
 
-SMALLEST_FOR_SUBSETS = 120
-"""Groups from which on a few eigenvectors are found faster than all of them."""
-SMALLEST_FOR_SINGLE = 60
-"""Groups from which on single precision is worth the conversion."""
+SMALLEST_FOR_SUBSETS, SMALLEST_FOR_SINGLE = 120, 60
+"""Groups from which on a few eigenvectors, or single precision, are faster."""
 
 
 class Projector:
-    """Projects matrices of one subproblem, again and again.
-
-    ``v`` is the vector û. ``fine`` says whether eigenvectors are needed in double precision, and
-    ``rank`` is that of the last Y'.
-    """
+    """Projects matrices of one subproblem, whose û is ``v``; ``fine`` in double precision."""
 
     def __init__(self, v: FloatArray, k: int) -> None:
         self._v, self._k = v, k
@@ -412,10 +400,8 @@ def projected_values(values: NDArray[Any], total: float) -> FloatArray:
 
 # ---- branch and bound ----------------------------------------------------------------------------
 
-ROOT_PATIENCE = 4
-CHILD_PATIENCE = 2
-FAR_PATIENCE = 12
-"""Of both while the gap is wide, unless no case may be split anyway."""
+ROOT_PATIENCE, CHILD_PATIENCE, FAR_PATIENCE = 4, 2, 12
+"""The last is that of both while the gap is wide, unless no case may be split anyway."""
 
 
 class RelaxationTree(CaseTree):

@@ -6,9 +6,8 @@ A proof is a list of steps, in the order in which a reader takes them. A step tr
 * fixes what the multipliers of the step justify, and continues ("fix");
 * or splits it into two cases: two groups in different clusters, or in the same one ("split").
 
-What a case is, and what multipliers prove about it, is known to `relaxation`, and to `plane_proof`
-for prices in the plane. `CasesProof` has the whole check. It trusts nothing but them; how the steps
-were found plays no role.
+`relaxation` and `plane_proof` know what a case is, and what multipliers prove about it. The check,
+`CasesProof`, trusts nothing else; how the steps were found plays no role.
 """
 
 from __future__ import annotations
@@ -160,7 +159,7 @@ def untold(*_: object) -> None:
 class Limits:
     """When to stop: within a relative gap, at the end of the time, or if a person wants it to end.
 
-    The ``clock`` returns seconds; a benchmark may count those of the processor.
+    A benchmark may have a ``clock`` that counts the seconds of the processor.
     """
 
     gap: float = 1e-6
@@ -194,8 +193,7 @@ def side_by_side(
 ) -> list[Result]:
     """Call a function with each of the arguments, in threads if there are any; in order.
 
-    Threads do not change the result: kernels and linear algebra run side by side, because they do
-    not hold the interpreter lock. Functions that run in a thread must not use the threads.
+    Threads do not change the result. Functions that run in a thread must not use the threads.
     """
     run = map if pool is None else pool.map
     return list(run(lambda arguments: function(*arguments), calls))
@@ -205,19 +203,13 @@ def side_by_side(
 class Node:
     """A case that was worked on."""
 
-    case: Any
-    """After fixing."""
-    start: Any
-    """Where the work on the cases begins that it is split into."""
-    bound: float
-    """Proven, for the computed costs; at least that of the case it was split from."""
+    case: Any  # after fixing
+    start: Any  # where the work on the cases begins that it is split into
+    bound: float  # proven, for the computed costs; at least that of the case it was split from
     steps: list[ProofStep] = field(default_factory=list)
-    better: Integers | None = None
-    """Labels of the points: a clustering that is better than the known one."""
-    is_last: bool = False
-    """Whether it cannot be split: once it has the lowest bound, that of the tree cannot rise."""
-    Y: Any = None
-    """The matrix that the relaxation came to."""
+    better: Integers | None = None  # labels of a clustering that is better than the known one
+    is_last: bool = False  # cannot be split: once it has the lowest bound, the tree's cannot rise
+    Y: Any = None  # the matrix that the relaxation came to
     pair: Pair | None = None
     children: tuple[Node, Node] | None = None
 
@@ -233,10 +225,8 @@ class CaseTree(ABC):
     """
 
     proof_type: ClassVar[type[CasesProof]]
-    side_by_side = 1
-    """Cases that are split at a time; independent of the threads, and so is the result."""
-    share_of_gap = 1.0
-    """Of the gap that is asked for, the share that the search may leave."""
+    side_by_side = 1  # cases that are split at a time, whatever the number of threads
+    share_of_gap = 1.0  # that the search may leave, of the gap that is asked for
 
     points: WeightedPoints
     k: int

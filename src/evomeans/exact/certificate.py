@@ -1,8 +1,4 @@
-"""Certificates, and their check: everything that one says is computed again.
-
-Nothing in a certificate is believed. The proof is evaluated again, which gives a lower bound, and
-so are the labels, which give an inertia. What the certificate states must agree with both.
-"""
+"""Certificates, and their check: everything that one says is computed again."""
 
 from __future__ import annotations
 

@@ -65,8 +65,7 @@ def attempt(
 ) -> Finding:
     """Prove as much as possible about the clusterings of some points, of which one is known.
 
-    A relaxation has ``n_jobs`` threads. The other options are those of `evomeans.certify`, and k
-    may exceed the number of points.
+    The options are those of `evomeans.certify`, and k may exceed the number of points.
     """
     wanted, reason = choose_method(points, k)
     if method is not None:

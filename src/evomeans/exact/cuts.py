@@ -9,8 +9,6 @@ One member of T gives the pair cuts of the literature, two the triangle cuts [1]
 ``MOST_MEMBERS + 1`` indices: i, then the members of T, then -1. As a matrix, <B, Y> is the left
 side minus the right side, with Y_ij = z_ij sqrt(w_i w_j).
 
-A quick search comes first. It finds pairs, the best triangles, and one star for every pair of a
-group i and a member of T, grown greedily. Where it finds little, a thorough one follows.
 
 References
 ----------
@@ -33,8 +31,7 @@ from evomeans.exact.cases import side_by_side
 from evomeans.typing import FloatArray, Integers
 
 Cuts = NDArray[np.int32]
-MOST_MEMBERS = 6
-"""Members of T, at most."""
+MOST_MEMBERS = 6  # of T
 
 
 def no_cuts() -> Cuts:
@@ -145,16 +142,12 @@ def sweep_cuts(
 
 FEW_CUTS = 10
 """Cuts per group, below which a search for cuts is repeated more thoroughly."""
-PER_GROUP = 100
-"""Cuts that one search returns for each i, at most."""
-TRIANGLES = 4
-"""Triangle cuts for each pair (i, j), at most."""
+PER_GROUP, TRIANGLES = 100, 4
+"""Cuts that one search returns for each i, and triangle cuts for each pair (i, j), at most."""
 NEAR, TIGHT = 0.02, 1 / 6
 """Stars are grown of groups and pairs beyond these shares of z_ii, see `grow_stars`."""
-RANGES = 32
-"""Ranges of groups that threads share."""
-NEVER = 1e30
-"""Instead of infinity, so that maxima can be vectorised."""
+RANGES = 32  # of groups, which threads share
+NEVER = 1e30  # instead of infinity, so that maxima can be vectorised
 
 
 @bundle
@@ -290,8 +283,7 @@ def find_cuts(Z: FloatArray, least: float, start: int, stop: int, found: FoundCu
 def grow_stars(Z: FloatArray, least: float, start: int, stop: int, found: FoundCuts) -> int:
     """Find violated cuts with three members or more, grown from all pairs that are nearly tight.
 
-    These are the pairs (a, b) whose f = (z_ii - z_ia - z_ib) / 2 + z_ab is below z_ii / 6, see
-    docs/background/proofs.md. Arguments and results are those of `find_cuts`.
+    See docs/background/proofs.md; arguments and results are those of `find_cuts`.
     """
     row, near, shares = found.row, found.near, found.shares
     gains, others = found.gains, found.others
@@ -381,10 +373,7 @@ def sort_members(row: Any, size: int) -> None:
 
 
 def violated_cuts(Z: FloatArray, least: float, pool: Executor | None = None) -> Cuts:
-    """Return cuts that Z violates by more than ``least``, the same with threads and without.
-
-    A thorough search takes five times as long as the quick one, which comes first.
-    """
+    """Return cuts that Z violates by more than ``least``, the same with threads and without."""
     Z = np.ascontiguousarray(Z)
     ends = np.linspace(0, len(Z), 2 if pool is None else RANGES + 1).astype(int).tolist()
     ranges = [pair for pair in itertools.pairwise(ends) if pair[0] < pair[1]]

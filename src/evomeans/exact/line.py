@@ -4,10 +4,8 @@
 sorted points i..j-1 about their mean. The cost has the Monge property, so that one layer takes
 O(n log n) [1]_, and the whole program O(k n log n).
 
-Costs come from prefix sums, which cancel where the data have outliers or distant clumps; the sums
-therefore carry some 30 digits, about the mean of each piece of `forced_starts`. Pieces are cut
-where every optimal clustering has a boundary, so that distances between them, however large, do not
-matter.
+Costs come from prefix sums, which cancel where the data have outliers or distant clumps. So the
+sums carry some 30 digits, about the mean of each piece of `forced_starts`.
 
 What is guaranteed
 ------------------
@@ -48,10 +46,8 @@ from numpy.typing import NDArray
 from evomeans.compiled.jit import jit
 from evomeans.typing import FloatArray, Integers, Labels
 
-LIGHTEST_EXPONENT = -70
-"""Binary exponent: lighter points, relative to the heaviest one, count as much as this."""
-PROVEN = 1e-6
-"""A clustering is called optimal if its inertia exceeds the optimum by no more than this share."""
+LIGHTEST_EXPONENT = -70  # of two: lighter points, relative to the heaviest one, count as much
+PROVEN = 1e-6  # labels are proven if the inertia exceeds the optimum by no more than this share
 COARSE = 1024  # a coarse problem has about 4 · max(COARSE, k) points
 SLACK = 1e-9  # relative; far above the rounding of an inertia
 LARGEST_MAGNITUDE = 2.0**400  # of magnitudes: squares do not overflow, and few underflow
@@ -62,18 +58,12 @@ LEAST_EXACT_INERTIA = 2.0**-900  # an inertia from here on keeps its digits what
 class LineClustering:
     """An optimal clustering of points on a line."""
 
-    centers: FloatArray
-    """Shape (k,), ascending."""
-    labels: Labels
-    """Index of the nearest centre of each point, the lower one on a tie, in the input's order."""
-    inertia: float
-    """Sum of w (x - centre)², by the direct formula."""
+    centers: FloatArray  # (k,), ascending
+    labels: Labels  # index of the nearest centre of each point, the lower one on a tie
+    inertia: float  # sum of w (x - centre)², by the direct formula
     cluster_weights: FloatArray
-    """Sum of the weights of each cluster's points."""
-    is_proven: bool
-    """Whether the labels are proven to be optimal, up to a millionth of the inertia."""
-    segments: Integers
-    """Index of the optimal segment of each point of positive weight, nearly always the label."""
+    is_proven: bool  # whether the labels are proven to be optimal, up to the share `PROVEN`
+    segments: Integers  # the optimal segment of each point of positive weight, mostly its label
     doubt: float
     """By how much the inertia of the segments may exceed the optimum, besides the rounding of that
     inertia, in units without overflow. Infinite where nothing is guaranteed."""
@@ -210,11 +200,7 @@ Packed = tuple[int, NDArray[np.uint8]]
 
 
 class Segments(NamedTuple):
-    """Where segments start, and how much more they cost than optimal ones at most.
-
-    ``doubt`` does not include the rounding of an inertia that is computed from the segments. It is
-    infinite where nothing is guaranteed.
-    """
+    """Where segments start, and how much more they may cost, see `LineClustering.doubt`."""
 
     starts: Integers
     doubt: float

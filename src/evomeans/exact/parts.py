@@ -1,10 +1,8 @@
 """Proofs for many points: split them into parts that look alike, and add up their bounds [1]_.
 
-The optimum of the whole is at least the sum of the optima of the parts. What the sum loses, and how
-the parts are chosen, is in docs/background/proofs.md: `anticlusters` spreads every cluster evenly
-over all parts. It divides the cluster into cells of neighbours, and every part gets as many points
-of each cell as the others. Then points of a cell are exchanged between parts while that brings the
-means of clusters and of cells closer together.
+The optimum of the whole is at least the sum of the optima of the parts; docs/background/proofs.md
+tells what the sum loses. `anticlusters` divides every cluster into cells of neighbours, and deals
+these to the parts. Then points of a cell are exchanged while that brings means closer together.
 
 References
 ----------
@@ -36,19 +34,14 @@ MOST_POINTS = 1200
 """Distinct points up to which the relaxation is solved as a whole; an iteration takes 0.3 s."""
 TRIALS_PER_POINT = 400
 PAIRS_AT_A_TIME = 1 << 20
-PER_CELL = 8
-"""Points of a cell that every part gets, at least."""
-CELLS_COUNT = 0.3
-"""What the means of cells count for, compared with those of clusters."""
+PER_CELL = 8  # points of a cell that every part gets, at least
+CELLS_COUNT = 0.3  # what the means of cells count for, compared with those of clusters
 
 
 def anticlusters(
     points: WeightedPoints, labels: Integers, n_parts: int, limits: Limits | None = None
 ) -> Integers:
-    """Return the part of every point; the same for the same points, unless time is up before.
-
-    Bounds are valid for any parts, and worse for those that are not balanced.
-    """
+    """Return the part of every point; the same for the same points, unless time is up before."""
     limits = limits or Limits(max_time=math.inf)
     rng = np.random.default_rng(0)
     parts = np.empty(points.n, np.int64)
@@ -68,9 +61,9 @@ def anticlusters(
 
 
 def halved(offsets: FloatArray, most: int, multiple: int = 1) -> Iterator[Integers]:
-    """Halve points along their longest axis again and again, until none has more than ``most``.
+    """Halve points along their longest axis until no cell has more than ``most``.
 
-    First halves are of a multiple of some number of points.
+    First halves have a multiple of some number of points.
     """
     pending = [np.arange(len(offsets))]
     while pending:
@@ -195,12 +188,9 @@ def move(
     sizes[q] -= w[b] - w[a]
 
 
-PART_SIZES = 250, 800
-"""Points of a part, at least and at most. Other clusterings gain less in larger parts."""
-PART_SECONDS = 1.5e-7
-"""What a part takes, divided by the cube of its points: an estimate, on one core."""
-PART_GAP = 2e-4
-"""Relative gap at which a part is left: closing the rest gains less than the split loses."""
+PART_SIZES = 250, 800  # points, at least and at most; other clusterings gain less in larger parts
+PART_SECONDS = 1.5e-7  # of a part on one core, over the cube of its points: an estimate
+PART_GAP = 2e-4  # relative; to close the rest gains less than the split loses
 
 
 class UselessError(ValueError):
@@ -210,11 +200,7 @@ class UselessError(ValueError):
 def count_parts(
     points: WeightedPoints, labels: Integers, max_time: float, part_size: int | None = None
 ) -> int:
-    """Return into how many parts to split, or refuse.
-
-    By default the parts are as large as time allows on one core, so that their number does not
-    depend on the number of cores.
-    """
+    """Return into how many parts to split, as time allows on one core by default, or refuse."""
     smallest = int(np.bincount(labels).min())
     fewest = math.ceil(points.n / MOST_POINTS)
     if smallest < max(fewest, 2):

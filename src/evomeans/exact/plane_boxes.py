@@ -1,8 +1,5 @@
 """The function f of `plane_proof`: its values downhill, and a lower bound over all of the plane.
 
-The way down from a place in the plane alternates: which groups join a cluster there, and where its
-mean goes. It only finds values of f.
-
 For the bound, the box around all groups is split again and again. In a box, discs |x - y|² < p / w
 are left out if they do not meet it. Those that contain it are summed to a quadratic, whose minimum
 in the box is known. For the others the nearest point of the box counts. Of groups that stay apart,
@@ -20,8 +17,7 @@ from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import jit
 from evomeans.typing import Flags, FloatArray, Integers, Labels
 
-STEPS = 60
-"""Of a way downhill, at most."""
+STEPS = 60  # of a way downhill, at most
 
 
 @bundle
@@ -146,8 +142,7 @@ def join(groups: PricedGroups, ends: FloatArray, found: Flags) -> None:
 
 # ---- the bound -----------------------------------------------------------------------------------
 
-DEPTH = 200
-"""Splits of a box, at most."""
+DEPTH = 200  # splits of a box, at most
 MOST_BOXES = 2_000_000
 MOST_PLACES = 3000
 
@@ -180,10 +175,9 @@ class Boxes(NamedTuple):
 
 
 def least_value(groups: PricedGroups, tolerance: float, wanted: float) -> tuple[float, FloatArray]:
-    """Return a lower bound for f, and places where it is low.
+    """Return a lower bound for f, and some places where it is below ``wanted``.
 
-    The bound is ``tolerance`` below the least value found; the places are some of those where f is
-    below ``wanted``.
+    The bound is ``tolerance`` below the least value found.
     """
     values, ends = descend_all(groups, groups.x)
     least = min(float(values.min()), 0.0)

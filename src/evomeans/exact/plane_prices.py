@@ -10,9 +10,8 @@ Its dual proposes the next prices λ of groups, and the price σ of a cluster:
 
     largest sum of λ - k σ   such that λ(Q) - σ <= c_Q for every cluster Q, λ >= 0, σ >= 0.
 
-Clusterings are degenerate vertices with many optimal prices. The simplex method returns extreme
-ones. An interior-point method that stops early returns prices in the middle of them, and needs few
-rounds of columns [2]_, [3]_.
+Of many optimal prices, an interior-point method that stops early returns some in the middle, and
+needs few rounds of columns [2]_, [3]_.
 
 References
 ----------
@@ -50,13 +49,11 @@ from evomeans.exact.plane_proof import (
 from evomeans.exact.points import kmeans, sums_by
 from evomeans.typing import FloatArray, Integers, Labels
 
-Members = Labels
-"""The groups of a cluster, sorted."""
+Members = Labels  # the groups of a cluster, sorted
 
 NEIGHBOURS_JOINED = 8
 """Points next to each cluster for which the clusters with one point more are columns at once."""
-MOST_NEW = 600
-"""Columns that one pricing adds, at most."""
+MOST_NEW = 600  # columns that one pricing adds, at most
 NEAREST = 5
 """Pricing starts half-way between each group and so many of its neighbours, itself included."""
 ROUGH = 1e-7
@@ -242,8 +239,7 @@ class PriceSearch:
 # ---- the linear program --------------------------------------------------------------------------
 
 MOST_NEWTON_STEPS = 60
-SHORT = 0.99
-"""Share of the way to the border that a step goes."""
+SHORT = 0.99  # share of the way to the border that a step goes
 
 Point = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 """Variables x and y, and slacks z = c - A'y and s = A x - b; or a step of all four."""

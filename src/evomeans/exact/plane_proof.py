@@ -11,8 +11,8 @@ its least value over all y. A clustering into at most k clusters costs at least
 for any prices (docs/background/proofs.md). This is the bound of column generation; `plane_boxes`
 bounds v from below.
 
-The steps of a proof are those of `cases`; a step that fixes merges groups. Its check trusts nothing
-but the points and the arithmetic of `plane_boxes` and of this module.
+A step of `cases` that fixes merges groups. The check trusts nothing but the points and the
+arithmetic of `plane_boxes` and of this module.
 """
 
 from __future__ import annotations
@@ -30,30 +30,21 @@ from evomeans.exact.points import UNIT, WeightedPoints, anchors, relative_error,
 from evomeans.exact.proofs import InvalidProofError, Method
 from evomeans.typing import FloatArray, Integers, Labels
 
-BOX_TOLERANCE = 1e-9
-"""What the bound may lose at the boxes, as a share of all prices."""
-LARGEST_PRICE = 1e290
-"""Prices from here on prove nothing: their sums might overflow."""
-GAP_MARGIN = 1e-9
-"""By this share of the gap, t is higher than it need be."""
-FINEST = 0.05
-"""Boxes are split until gains vary by less than this share of the gap."""
-MOST_CHOICES = 128
-"""Subsets of groups that stay apart, in one connected component of the pairs."""
+BOX_TOLERANCE = 1e-9  # what the bound may lose at the boxes, as a share of all prices
+LARGEST_PRICE = 1e290  # prices from here on prove nothing: their sums might overflow
+GAP_MARGIN = 1e-9  # by this share of the gap, t is higher than it need be
+FINEST = 0.05  # share of the gap by which gains may vary in boxes that are not split
+MOST_CHOICES = 128  # subsets of groups that stay apart, in one connected component of the pairs
 
 
 @dataclass(frozen=True)
 class PlaneCase:
-    """Clusterings into at most k clusters that keep groups together and some pairs apart.
-
-    ``groups`` has the group of every point, ``apart`` the points whose groups do not share a
-    cluster.
-    """
+    """Clusterings into at most k clusters that keep groups together and some pairs apart."""
 
     points: WeightedPoints
     k: int
-    groups: Integers
-    apart: tuple[Pair, ...] = ()
+    groups: Integers  # of every point
+    apart: tuple[Pair, ...] = ()  # points whose groups do not share a cluster
 
     @classmethod
     def of_points(cls, points: WeightedPoints, k: int) -> PlaneCase:
@@ -172,12 +163,9 @@ class PlaneCase:
 class Evaluation(NamedTuple):
     """What prices prove of the computed groups."""
 
-    bound: float
-    """No clustering of the computed groups costs less."""
-    cluster_bound: float
-    """At most v."""
-    error: float
-    """What rounding can change of the cost minus the prices of a cluster."""
+    bound: float  # no clustering of the computed groups costs less
+    cluster_bound: float  # at most v
+    error: float  # what rounding can change of the cost minus the prices of a cluster
 
 
 def evaluate(case: PlaneCase, prices: FloatArray) -> Evaluation:
@@ -224,8 +212,7 @@ def groups_together(
 
     Let its mean be in a box where f is at least b. Then b < t; a group whose gain is at most b - t
     in all of the box is in the cluster, and one with a gain of at least t - b is not. Groups share
-    a cluster if each box with b < t either needs or excludes all of them. See
-    docs/background/proofs.md.
+    a cluster if each such box either needs or excludes all of them (docs/background/proofs.md).
     """
     # The root of the inertia is a norm, see `proven_bound`.
     root = math.sqrt(cutoff * (1 + relative_error(case.points))) + case.displacement

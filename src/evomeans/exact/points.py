@@ -33,20 +33,13 @@ class WeightedPoints:
     and offsets are subtracted from columns where that is exact; both change no digit.
     """
 
-    values: FloatArray
-    """Shape (n, d), distinct but for underflow, of magnitude at most 1."""
-    weights: FloatArray
-    """At most the number of samples, and at least `LIGHTEST` of the heaviest."""
-    places: Integers
-    """The point of every sample, -1 if the sample is left out."""
-    exponent: int
-    """The data are ``values * 2**exponent``, shifted."""
-    weight_exponent: int
-    """Their weights are ``weights * 2**weight_exponent``."""
-    weight_error: float
-    """Relative rounding error of the sums of weights of equal samples."""
-    is_whole: bool = True
-    """Whether only samples without weight were left out."""
+    values: FloatArray  # (n, d), distinct but for underflow, of magnitude at most 1
+    weights: FloatArray  # at most the number of samples, and at least `LIGHTEST` of the heaviest
+    places: Integers  # the point of every sample, -1 if the sample is left out
+    exponent: int  # the data are ``values * 2**exponent``, shifted
+    weight_exponent: int  # their weights are ``weights * 2**weight_exponent``
+    weight_error: float  # relative rounding error of the sums of weights of equal samples
+    is_whole: bool = True  # whether only samples without weight were left out
 
     @classmethod
     def of_samples(cls, X: NDArray[Any], sample_weight: FloatArray | None = None) -> WeightedPoints:
@@ -233,11 +226,8 @@ def _exponent(values: FloatArray) -> int:
     return math.frexp(largest)[1] if largest > 0 else 0
 
 
-GRID = 1 << 1074
-"""All float64 numbers are multiples of 1 / GRID."""
-
-LOST_TO_UNDERFLOW = 1e-290
-"""What the square of a tiny offset may lose, for each sample."""
+GRID = 1 << 1074  # all float64 numbers are multiples of 1 / GRID
+LOST_TO_UNDERFLOW = 1e-290  # what the square of a tiny offset may lose, for each sample
 
 
 class Enclosure(NamedTuple):

@@ -87,11 +87,7 @@ class SeparationProof(Proof):
 
 @dataclass(frozen=True)
 class PartsProof(Proof):
-    """The part of every point, and a proof for each part: the bounds add up; see `parts`.
-
-    Own means are at least as good for every part. The bound of a part without a proof counts as
-    zero.
-    """
+    """The part of every point, and a proof for each part: the bounds add up; see `parts`."""
 
     method = Method.PARTS
     parts: Integers
@@ -118,13 +114,10 @@ class PartsProof(Proof):
 class Finding:
     """What an attempt has proven, in the units of the points."""
 
-    lower: float
-    """No clustering into k clusters costs less."""
-    labels: Integers
-    """The best clustering known, perhaps better than the given one."""
+    lower: float  # no clustering into k clusters costs less
+    labels: Integers  # the best clustering known, perhaps better than the given one
     proof: Proof
-    reason: str = ""
-    """Why this method was used."""
+    reason: str = ""  # why this method was used
     n_nodes: int = 0
     n_cuts: int = 0
 
@@ -186,8 +179,7 @@ def _lowered(points: WeightedPoints, inertia: float, doubt: float) -> float:
 
 # ---- well-separated clusters ---------------------------------------------------------------------
 
-MOST_ROWS = 3000
-"""Of N; more would take minutes."""
+MOST_ROWS = 3000  # of N; more would take minutes
 SHARES = (1 - 1e-6, 0.75, 0.5, 0.25)
 """Any smaller z is valid too, and the best one is taken. A share below 1 also keeps rounding from
 making a multiplier negative."""

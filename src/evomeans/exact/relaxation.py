@@ -11,10 +11,9 @@ exactly k clusters have, with M = C - S + sum_c mu_c B_c,
 
     inertia >= û'Mû + the sum of the k - 1 smallest eigenvalues of M + û b' + b û'.
 
-No property of the multipliers enters, so whatever a solver returns, the bound is valid. The vector
-b only moves the eigenvalue that belongs to û out of the way. docs/background/proofs.md has the
-proof, and derives what `proven_bound` subtracts for rounding. Everything that is subtracted is
-doubled, which covers second-order terms and the rounding of the allowance itself.
+Whatever a solver returns, the bound is valid. docs/background/proofs.md has the proof, and derives
+what `proven_bound` subtracts for rounding. All of that is doubled, which covers second-order terms
+and the rounding of the allowance itself.
 
 If groups i and j share a cluster, the inertia exceeds the bound by <S, Y>. With s_ab = S_ab
 sqrt(w_a w_b) and the gap g between known inertia and bound, the pair can be kept apart if
@@ -154,8 +153,7 @@ class Multipliers:
     """S, (n, n), symmetric. Only its positive part counts, except for pairs that must stay apart,
     where any sign is allowed."""
     cuts: Cuts
-    prices: FloatArray
-    """Of the cuts. Negative ones count as zero."""
+    prices: FloatArray  # of the cuts; negative ones count as zero
 
     @classmethod
     def none(cls, n: int) -> Multipliers:
@@ -268,8 +266,7 @@ def fix_pairs(
 
 # ---- proofs by cases -----------------------------------------------------------------------------
 
-ALWAYS_BUILT = 1000
-"""Points whose matrices are built even if the proof has none of that size: some 20 megabytes."""
+ALWAYS_BUILT = 1000  # points whose matrices are built even if the proof has none of that size
 
 
 class TreeProof(CasesProof):

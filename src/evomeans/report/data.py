@@ -33,8 +33,7 @@ Kind = TypeVar("Kind")
 FIT, PATH = "evomeans report", "evomeans path report"
 VERSIONS = {FIT: 4, PATH: 3}
 
-# Where a search is kept and who watches it: its result does not depend on them.
-NOT_SETTINGS = ("checkpoint", "observers")
+NOT_SETTINGS = ("checkpoint", "observers")  # the result does not depend on them
 
 
 def parameters_of(model: Any) -> dict[str, Any]:
@@ -164,10 +163,8 @@ class ReportSamples:
         return cluster_moments(self.X, centers, self.weights, model.labels_)
 
 
-ROWS = 200_000
-"""Rows that are looked at; more would not change what is shown."""
-BORDERLINE = 0.1
-"""A simplified silhouette below this: two centres are nearly as close as each other."""
+ROWS = 200_000  # that are looked at; more would not change what is shown
+BORDERLINE = 0.1  # a simplified silhouette below which two centres are about as close
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,10 +201,8 @@ def separation(
     return Separation(rows, own, near, other, silhouettes, weights[rows])
 
 
-# In standard deviations of the column.
-CLEAR, STRONG = 0.5, 1.5
-NAMED = 5
-"""Columns that a description names."""
+CLEAR, STRONG = 0.5, 1.5  # standard deviations of the column
+NAMED = 5  # columns in a description
 
 
 def cluster_words(telling: Sequence[tuple[str, float]]) -> str:
@@ -350,8 +345,7 @@ def examples_part(
 MOST_RUNS = 10
 # In numbers of the table times clusters, for all runs and for one: a few seconds at most.
 WORK, MOST_WORK = 10**8, 10**8
-SAME = 1e-6
-"""Relative; closer inertias are those of the same solution."""
+SAME = 1e-6  # relative; closer inertias are those of the same solution
 
 
 def affordable_runs(shape: tuple[int, int], n_clusters: int, most: int = MOST_RUNS) -> int:
@@ -389,8 +383,7 @@ def kmeans_runs(
 AXES: tuple[Literal["offspring", "seconds"], ...] = ("offspring", "seconds")
 POINTS = 5000
 SOLUTIONS = 1500
-LABELS = 100_000
-"""Samples up to which the page has all labels."""
+LABELS = 100_000  # samples up to which the page has all labels
 
 
 def fit_parts(model: Any, samples: ReportSamples, most_runs: int) -> dict[str, Any]:
@@ -448,10 +441,8 @@ def _run(
     }
 
 
-# All k have a map of their own.
-PATH_POINTS = 1500
-# A clustergram of more flows than this is too large for a page, and shows nothing.
-MOST_FLOWS = 40_000
+PATH_POINTS = 1500  # of each k, which all have a map
+MOST_FLOWS = 40_000  # a clustergram of more is too large for a page, and shows nothing
 
 
 def path_parts(path: Any, samples: ReportSamples) -> dict[str, Any]:

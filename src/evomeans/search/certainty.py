@@ -1,10 +1,7 @@
 """The probability that a search has found the best solution, from what it has seen.
 
-The more independent starts lead to the best solution, and the sooner, the less probable it is that
-there is something better within reach. A logistic model turns this into a probability. Its
-coefficients were fitted by ``python -m lab certainty fit`` to searches on one half of a set of
-problems, and judged on the other half by ``python -m lab certainty report``
-(docs/guide/how-sure.md).
+``python -m lab certainty fit`` fits the coefficients of this logistic model, and ``python -m lab
+certainty report`` judges them (docs/guide/how-sure.md).
 """
 
 from __future__ import annotations
@@ -16,15 +13,12 @@ from typing import NamedTuple
 
 from evomeans.search.history import SWAPPED, OffspringRecord
 
+# Of SearchEvidence.features, and of path_features, as the lab prints them.
 INTERCEPT = 0.981
-# Of the features of SearchEvidence, in their order.
 COEFFICIENTS = (1.421, -0.564, 1.282)
-# Of a path over k: the populations of its sweeps are shorter, and learn from their neighbours.
 PATH_INTERCEPT = 4.269
-# Of the logarithms of the populations that agree, and of the number of clusters.
 PATH_COEFFICIENTS = (1.930, -0.842)
-# A population whose best is a founder has converged after this share of the patience at the latest,
-# so a search that has waited as long is not cut short.
+# Share of the patience after which a population whose best is a founder has converged.
 RIPE = 1.0 / 3.0
 # Work is counted in products of an assignment, n·k·d. Everything else about a solution, from the
 # crossover to the record, takes about as long as so many. So much work takes a sixth of a second.
@@ -34,18 +28,11 @@ SOON = 0.03
 
 
 class SearchEvidence(NamedTuple):
-    """The evidence of a search for its best solution.
+    """The evidence of a search for its best solution; offspring are in units of the patience."""
 
-    * ``n_starts``: independent starts that came to it, at least 1. They are populations that were
-      begun anew; or founders, if several of a population came there by themselves.
-    * ``lateness``: offspring after which these populations came there, on average, in units of the
-      longest patience; 0 if founders did.
-    * ``waited``: offspring since it was found, in units of the longest patience.
-    """
-
-    n_starts: int
-    lateness: float
-    waited: float
+    n_starts: int  # populations, or founders of one, that came to it independently; at least 1
+    lateness: float  # offspring after which populations came to it, on average; 0 if founders did
+    waited: float  # offspring since it was found
 
     @property
     def features(self) -> tuple[float, ...]:
@@ -55,11 +42,7 @@ class SearchEvidence(NamedTuple):
 
 
 def gather(history: Sequence[OffspringRecord], patience: int, tolerance: float) -> SearchEvidence:
-    """Count what the records of a search say; there is at least one.
-
-    ``patience`` is how many offspring in a row may fail at most before a population has converged,
-    ``tolerance`` the relative difference up to which two inertias are the same.
-    """
+    """Count what the records of a search say, given its longest patience; there is at least one."""
     last = history[-1]
     limit = last.best * (1.0 + tolerance)
     found = [record for record in history if record.inertia <= limit]
@@ -93,11 +76,7 @@ def path_features(n_clusters: int, n_agreeing: int) -> tuple[float, ...]:
 
 
 def path_certainty(n_clusters: int, n_agreeing: int) -> float:
-    """Return the same probability for one number of clusters of a path.
-
-    At least one of the independent populations came to the best solution; the two sweeps of the
-    path are two of them.
-    """
+    """Return the same for one k of a path, whose two sweeps count as two populations."""
     return _logistic(PATH_INTERCEPT, PATH_COEFFICIENTS, path_features(n_clusters, n_agreeing))
 
 

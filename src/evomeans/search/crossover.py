@@ -19,8 +19,8 @@ from evomeans.engines.workers import side_by_side
 from evomeans.search.population import Individual
 from evomeans.typing import FloatArray
 
-# Of a division: the share of all centres of which the most crowded one is given up; how many
-# samples are drawn to tell the cluster to divide; and how far the halves begin from its centre.
+# Of a division: the share of centres of which the most crowded one is given up, and the samples
+# drawn to choose a cluster; its halves begin this share of the way to a sample from its centre.
 CROWDED_SHARE, DRAWN_TO_DIVIDE, HALF_STEP = 0.1, 4, 0.1
 
 
@@ -134,7 +134,7 @@ def squared_matching_crossover(first: Individual, second: Individual, breeding: 
 
 
 def _matched(first: Individual, second: Individual, breeding: Breeding, *, squared: bool) -> Child:
-    # Imported late: importing the estimator loads no compiler.
+    # Importing the estimator loads no compiler.
     from evomeans.kernels.matching import MatchingArrays, cross
 
     child, is_second = np.empty_like(first.centers), np.empty(1, np.bool_)
@@ -209,12 +209,11 @@ NAMES = {way: Crossing(crossover).name for crossover, way in WAYS.items()}
 def divide(centers: FloatArray, rows: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Give up a centre that is close to another one, and divide a cluster.
 
-    This is how centres are relocated where samples are noisy. Let one cluster hold two clouds whose
-    means are D apart, and let samples be at a squared distance of σ² from the mean of their cloud,
-    on average. A sample of the same cloud is σ² + D²/4 away from the centre between the clouds, and
-    2σ² from a sample. So a centre on a sample attracts hardly any other where D² < 4σ², which is
-    the rule in many noisy features. A centre that begins close to the one between the clouds
-    divides their samples by a plane, and K-means does the rest. A swap divides a cluster, too.
+    Let one cluster hold two clouds whose means are D apart, and let samples be at a squared
+    distance of σ² from the mean of their cloud, on average. They are σ² + D²/4 away from the centre
+    between the clouds, and 2σ² from a sample of their own. So a centre on a sample attracts hardly
+    any other where D² < 4σ², which is the rule in many noisy features. One that begins close to the
+    centre between the clouds divides their samples by a plane, and K-means does the rest.
 
     Of the rows, which are samples, the one that is farthest from its centre tells the cluster.
     """

@@ -16,32 +16,23 @@ from evomeans.typing import FloatArray
 
 # Samples that an engine hands out if it cannot seed among all: at least, and for each centre.
 FEW_SAMPLES, SAMPLES_PER_CENTER = 2000, 20
-# Samples of which a random mean is the mean.
-MEAN_OF = 4
+MEAN_OF = 4  # samples of a random mean
 # What a quick start takes, in looks at its samples: K-means, K-means after k-means++, the same in
-# leading directions, where a look takes longer than its products, and each candidate of greedy
-# k-means++.
+# leading directions, and each candidate of greedy k-means++.
 LOOKS, LOOKS_SEEDED, LOOKS_PROJECTED, LOOKS_OF_A_CANDIDATE = 4, 7, 8, 0.9
 # How many samples it has for each centre: at least, at least for greedy k-means++, and at most.
 FEWEST_PER_CENTER, FEWEST_IF_GREEDY, MOST_PER_CENTER = 4, 8, 50
-# To project samples onto leading directions, to put them into order there and to average the
-# clusters in all features takes as long as so many products for each sample.
-TO_PROJECT = 100_000
-# The same to put them into order, as K-means on all of them does first: for each feature, or each
-# of the leading directions instead. With few features other things take longer.
-TO_ORDER, MANY_FEATURES, LEADING, FEW_FEATURES = 5_000, 128, 32, 32
-# To assign all samples and to average the clusters, in looks.
-A_STEP = 1.1
-# The share of the samples that are enough for K-means in more directions than the fewest.
-ENOUGH = 1 / 3
+# Products that take as long as to project a sample, to order it there and to average its cluster;
+# and as long as K-means takes to order it, for each feature, or each leading direction if there are
+# many. With few features other things take longer.
+TO_PROJECT, TO_ORDER = 100_000, 5_000
+MANY_FEATURES, LEADING, FEW_FEATURES = 128, 32, 32
+A_STEP = 1.1  # looks, to assign all samples and to average the clusters
+ENOUGH = 1 / 3  # share of the samples for K-means in more directions than the fewest
 
 
 class Founding(Protocol):
-    """A way to begin solutions.
-
-    Drawing and placing are two steps, because all founders of a round are placed together: the
-    samples may be far away.
-    """
+    """A way to begin solutions; the founders of a round are placed together."""
 
     @property
     def name(self) -> str:
@@ -98,12 +89,9 @@ class RandomMeans:
 
 @dataclass(frozen=True)
 class KMeansPlusPlus:
-    """k samples far from each other, drawn by k-means++.
+    """k samples far from each other, drawn by k-means++; if ``greedy``, each the best of a few.
 
-    Where the engine cannot draw like this among all samples, it draws among some of them, drawn by
-    their weight.
-
-    If ``greedy``, each sample is the best of a few candidates. That takes longer and begins lower.
+    An engine that cannot draw like this among all samples draws among some, drawn by their weight.
     """
 
     greedy: bool = False
@@ -134,8 +122,7 @@ class KMeansPlusPlus:
 class MergedStarts:
     """A few iterations of K-means from each of two draws of random samples, merged into one.
 
-    K-means ends lower from there than from either draw, after fewer iterations in all. Only engines
-    with small rounds can do it.
+    K-means ends lower from there than from either draw. Only engines with small rounds can do it.
     """
 
     name: ClassVar[str] = "merged starts"
@@ -151,10 +138,7 @@ class MergedStarts:
 
 @dataclass(frozen=True)
 class QuickSeeding(KMeansPlusPlus):
-    """What an engine has for large samples where there is no time for greedy k-means++.
-
-    ``with_steps`` is as in :meth:`~evomeans.engines.protocol.Engine.quick_seed`.
-    """
+    """The engine's own start for large samples (:meth:`Engine.quick_seed`)."""
 
     greedy: bool = True
     with_steps: bool = True
@@ -169,22 +153,15 @@ class QuickSeeding(KMeansPlusPlus):
 class QuickStart:
     """K-means on some of the samples, drawn by their weight: for a first answer in little time.
 
-    k-means++ would take longer than there is time for: a look at all samples for each centre. As
-    soon as the engine is abandoned, the centres are those that K-means has come to.
-
-    * ``size``: how many samples to expect; 0 for none, and centres on random samples.
-    * ``seeded`` and ``greedy``: whether there is time for k-means++ among these, and for greedy
-      one.
-    * ``n_directions``: how many leading directions all this happens in, 0 for all features. The
-      centres are the means, in all features, of the clusters that all samples form there.
-    * ``averages``: whether they are such means in all features as well.
+    As soon as the engine is abandoned, the centres are those that K-means has come to. From leading
+    directions, they become the means, in all features, of the clusters that all samples form there.
     """
 
-    size: int
-    seeded: bool
+    size: int  # samples to expect; 0 for none, and centres on random samples
+    seeded: bool  # whether there is time for k-means++ among these
     greedy: bool = False
-    n_directions: int = 0
-    averages: bool = False
+    n_directions: int = 0  # leading directions in which all this happens; 0 for all features
+    averages: bool = False  # whether centres become means without leading directions, too
     name: ClassVar[str] = "quick start"
 
     def draw(self, n_samples: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:
@@ -208,7 +185,7 @@ class QuickStart:
             if not looks_to_begin(engine, len(centers)):
                 return centers
             # With many features, samples are far worse centres than the means of their clusters.
-            return averaged(engine, engine, centers, centers)
+            return engine.means(engine.labels(centers), centers)
 
     def _improved(
         self, engine: Engine, centers: FloatArray, candidates: FloatArray, seed: int
@@ -230,12 +207,7 @@ class QuickStart:
         found = watched(sample, improve, lambda: engine.is_abandoned)
         if not (self.n_directions or self.averages):
             return found
-        return averaged(engine, space, found, centers)
-
-
-def averaged(engine: Engine, space: Engine, centers: FloatArray, others: FloatArray) -> FloatArray:
-    """Return the means, in all features, of the clusters that all samples form in some space."""
-    return engine.means(space.labels(centers), others)
+        return engine.means(space.labels(found), centers)
 
 
 def found(orders: Sequence[Order], engine: Engine) -> list[Order]:

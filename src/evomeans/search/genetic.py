@@ -37,11 +37,7 @@ log = logging.getLogger("evomeans")
 
 
 def evolve(search: Search, workers: Workers, levels: Sequence[int]) -> StopReason:
-    """Run Algorithm 1 of the paper, and return why it ended.
-
-    Orders go to the workers in turn and come back refined, in the same turn: what is in flight
-    meanwhile is a matter of the pipeline.
-    """
+    """Run Algorithm 1 of the paper, and return why it ended."""
     state, engine = search.state, search.engine
 
     def place(orders: Sequence[Order], worker: Engine) -> list[Order]:
@@ -180,11 +176,9 @@ Refined = tuple[Order, Refinement]
 
 
 class Pipeline:
-    """A queue of solutions in the making.
+    """A queue of solutions, begun in order, made side by side, and taken in order.
 
-    They are begun in order, made side by side, and taken in order. How far they are depends on the
-    number of workers. What is seen of them does not: their order, and what they become. ``timing``
-    says when a search without a solution has to hurry, or to end.
+    Their order, and what they become, do not depend on the number of workers.
     """
 
     def __init__(self, workers: Workers, place: Place, timing: Timing) -> None:
@@ -200,13 +194,8 @@ class Pipeline:
         return self._count
 
     def begin(self, orders: Sequence[Order], *, at_once: bool = True) -> None:
-        """Add solutions that an engine refines together.
-
-        ``at_once`` says whether to make them as soon as a worker is idle, and not only when they
-        are taken.
-        """
-        # While one is made in one go, its centres may be asked for. These two must not use one work
-        # space.
+        """Add solutions to refine together, by an idle worker or, not ``at_once``, when taken."""
+        # While one is made in one go, its centres may be asked for, which needs another work space.
         in_one_go = len(orders) == 1 and (at_once or not self._workers.shares_engine)
         new = Round(orders, self._place, in_one_go)
         self._rounds.append((new, self._workers.hand_out(new.run, at_once=at_once)))
@@ -262,9 +251,8 @@ class Pipeline:
     def _cut_short(self) -> list[Refined]:
         """Stop all refinements; return the oldest one as it is.
 
-        None if it has ended, and waits to be taken; or if the engine cannot place it early. It
-        continues from there if it is taken after all, and those that were begun with it begin
-        again.
+        None if it has ended, or the engine cannot place it early. It continues from there if it is
+        taken after all, and those that were begun with it begin again.
         """
         oldest, task = self._rounds[0]
         may_cut = oldest.is_placed or self._can_place_early
@@ -299,10 +287,7 @@ class Pipeline:
 
 
 class Round:
-    """Solutions that are refined together.
-
-    If they may be made ``in_one_go``, an engine makes an offspring without placing it first.
-    """
+    """Solutions that are refined together; ``in_one_go``, an offspring is not placed first."""
 
     __slots__ = ("_in_one_go", "_lock", "_place", "_placed", "n_taken", "orders")
 

@@ -1,7 +1,4 @@
-"""One record per solution made: everything that progress, tables and plots read.
-
-Also the observers to whom records are shown, and a small picture of a search for notebooks.
-"""
+"""One record per solution made, the observers that see it, and small pictures for notebooks."""
 
 from __future__ import annotations
 
@@ -23,8 +20,7 @@ from evomeans.search.population import IMPROVEMENT
 if TYPE_CHECKING:
     from evomeans.search.population import Population
 
-# What the record calls the first solution after its swaps.
-SWAPPED = "swaps of the first"
+SWAPPED = "swaps of the first"  # what made the second solution
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +142,6 @@ class History(list[OffspringRecord]):
 
     def to_pandas(self) -> Any:
         """Return a pandas DataFrame with a row for each record and a column for each field."""
-        # Imported late: pandas is optional.
         from pandas import DataFrame
 
         return DataFrame({name: self.column(name) for name in COLUMNS})
@@ -228,8 +223,7 @@ class Audience:
 
 
 WIDE, HIGH = 320, 64
-# A gap of this share of the first one is at the bottom; the scale is logarithmic.
-SMALLEST_GAP = 1e-6
+SMALLEST_GAP = 1e-6  # at the bottom of the logarithmic scale, relative to the first one
 
 
 def line_svg(best: Sequence[float]) -> str:

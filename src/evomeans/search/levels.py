@@ -1,8 +1,6 @@
-"""Where a search begins: on samples of the rows, if there are many rows for each cluster.
+"""Searches on samples that found populations, if there are many rows for each cluster.
 
-A population is founded by a whole search on a *sample*, whose best solutions are refined on all
-rows. If there are very many, these solutions are first refined on larger samples, one after the
-other. Each size is a *level* (docs/background/large-data.md).
+Each size of a sample is a *level* (docs/background/large-data.md).
 """
 
 from __future__ import annotations
@@ -22,15 +20,12 @@ from evomeans.search.history import OffspringRecord, SearchObserver
 from evomeans.search.settings import SearchSettings
 from evomeans.typing import FloatArray
 
-# Rows of the smallest sample at least, and how many times smaller than its source a sample has to
-# be.
-FEWEST_ROWS, SMALLER = 5_000, 8
-# How much larger a level is than the one below it, at most.
-LEVEL_RATIO = 4
+# Rows of the smallest sample at least; how many times smaller than its source a sample has to be;
+# and how much larger a level is than the one below it, at most.
+FEWEST_ROWS, SMALLER, LEVEL_RATIO = 5_000, 8, 4
 # Rows of the pilot, whose rough centres decide which rows are drawn: at least, and per cluster.
 PILOT, PILOT_PER_CLUSTER = 2_000, 20
-# Shares of the time left that drawing samples may take, the search on the smallest one, and the
-# refinement on each larger one.
+# Shares of the time left for drawing, the search on the smallest sample, and each refinement.
 DRAWING, SHARE_OF_TIME, REFINING = 0.3, 0.25, 0.5
 # Least and most patience of a search on a sample, relative to the longest patience; and the most
 # where all rows are searched in rounds of many offspring.
@@ -39,32 +34,23 @@ LEAST_PATIENCE, MOST_PATIENCE, MOST_BEFORE_ROUNDS = 1 / 3, 5.0, 20.0
 # without a significant improvement, and its population is alike. There are fewer while founders are
 # made, because offspring become alike in any search.
 PASSES, PASSES_OF_FOUNDERS = 30, 10
-# Relative improvement that is significant: smaller ones differ from sample to sample. And how far
-# from the best the better half of a population is that is alike.
-SIGNIFICANT, ALIKE = 1e-3, 1e-2
-# Rounds that a search on a sample makes at least, unless its patience ends, where all rows are
-# searched in rounds: one of those costs about as much as all of these, and brings less.
+SIGNIFICANT = 1e-3  # relative; smaller improvements differ from sample to sample
+ALIKE = 1e-2  # how far from the best the better half of a population is that is alike
+# Rounds on a sample at least, if all rows are searched in rounds: one of those costs as much.
 LEAST_ROUNDS = 30
-# Rows per cluster from which on the swaps that a solution has had on its sample are enough: on all
-# rows they take longer than K-means, and more memory than the rows.
+# Rows per cluster from which on swaps on all rows take longer than K-means, and too much memory.
 SWAPPED_BELOW = 20_000
-# How many solutions at least are carried on; fewer and fewer are worth the time on larger levels.
-FEWEST_CARRIED = 4
-# Rows up to which offspring on all of them are so cheap that a population from a sample is most
-# patient, and how many times as patient as others: its clusters are large, so offspring have next
-# to no swaps, and improvements are rare.
+FEWEST_CARRIED = 4  # solutions that are carried on to larger levels, at least
+# Rows up to which a population from a sample is most patient, and how much more than others: its
+# offspring have next to no swaps, so improvements are rare.
 CHEAP_ROWS, LONGER = 100_000, 2.0
-# Relative differences of the sum of squares that differ from sample to sample.
-SAMPLE_TOLERANCE = 1e-4
+SAMPLE_TOLERANCE = 1e-4  # relative; smaller differences vary from sample to sample
 
 
 def level_sizes(
     settings: SearchSettings, n_samples: int, n_clusters: int, most: int = sys.maxsize
 ) -> tuple[int, ...]:
-    """Return the sizes of samples, the largest first; none if there are few rows.
-
-    No sample has more than ``most`` rows.
-    """
+    """Return the sizes of samples, at most ``most``, the largest first; none for few rows."""
     smallest = settings.subsample
     if smallest is None:
         return ()
@@ -118,9 +104,8 @@ def draw_samples(
 class WorkLimit(SearchObserver):
     """Ends the search on a sample when it costs more than it promises.
 
-    Where clusters overlap, K-means takes many iterations, and all solutions are about as good. Then
-    iterations on all rows are the better investment. Work is rows times iterations. A search of all
-    rows would make ``batch`` offspring in a round.
+    Where clusters overlap, K-means takes many iterations, and all solutions are about as good. Work
+    is rows times iterations. A search of all rows would make ``batch`` offspring in a round.
     """
 
     def __init__(self, n_sampled: int, n_samples: int, batch: int = 1) -> None:
@@ -144,10 +129,9 @@ def refined_on(
     solutions: Sequence[FloatArray],
     is_over: Callable[[], bool] = lambda: False,
 ) -> list[FloatArray]:
-    """Return the better half of solutions of a smaller sample after K-means on a larger one.
+    """Return the better half of solutions after K-means on a larger sample, the best first.
 
-    The best comes first. All levels together cost about as much as a run on all rows. If it
-    ``is_over()`` before its end, the solutions are returned as they are.
+    If it ``is_over()`` before its end, the solutions are returned as they are.
     """
     if is_over():
         return list(solutions)
@@ -165,10 +149,9 @@ def settings_below(
 ) -> SearchSettings:
     """Return the settings of a search on a sample: of one population, with momentum.
 
-    Single moves are left out. They lead to better solutions of the sample, but not of all rows, and
-    take longer than momentum. The search on all rows makes ``batch`` offspring in a round. There
-    are ``ratio`` times as many rows in all, so as many offspring of the sample cost as much as one
-    on all rows. Some ``seconds`` have been spent already.
+    Single moves lead to better solutions of the sample, but not of all rows, and take longer. There
+    are ``ratio`` times as many rows in all, where ``batch`` offspring are made in a round. Some
+    ``seconds`` have been spent already.
     """
     left, strategy, wait = None, settings.strategy, settings.longest_wait(n_clusters)
     most = MOST_PATIENCE if batch == 1 else MOST_BEFORE_ROUNDS
@@ -192,8 +175,7 @@ def settings_below(
 def wait_of_sampled(settings: SearchSettings, n_clusters: int, n_samples: int) -> int:
     """Return how many offspring in a row have to fail before a population from a sample settles.
 
-    Its founders come from a search, so a best one among them does not tell that offspring improve
-    soon or not at all. The more rows there are, the fewer offspring are worth waiting for.
+    That its best is a founder does not tell that offspring improve soon or not at all.
     """
     share = min(1.0, CHEAP_ROWS / n_samples)
     return round(LONGER * share * settings.longest_wait(n_clusters))

@@ -27,18 +27,15 @@ from evomeans.search.settings import SearchSettings, Strategy
 # The centres of squares with sides 1 are 1 apart, and E‖x − c‖² = 1/6 within.
 SPACING_OF_A_GRID = 6.0
 # With d features of equal noise, samples are closer to one of them than to the mean if their noise
-# in its direction is more than √d/2 deviations. That is three deviations with 36 features, so
-# next to no sample is.
+# in its direction exceeds √d/2 deviations: three with 36 features, so next to no sample is.
 NOISY_FEATURES = 36
 # How much larger than for offspring clusters may be before the first solution gets fewer swaps.
 FIRST_SHARE = 2.0
-# Products of an assignment from which on a founder and its swaps take about a second. There are as
-# few founders then as where clusters are noisy, and where these are, the first one with its swaps
-# is a founder. And how many founders there are with thousands of clusters.
+# Products of an assignment from which on a founder and its swaps take about a second, so that there
+# are few of them; and how many founders there are with thousands of clusters.
 LONG_FOUNDER, FEWEST_FOUNDERS = 2**29, 3
-# Samples per cluster from which on K-means has momentum where a founder takes long: it ends lower,
-# after a third of the iterations where clusters overlap. With fewer samples, bounds avoid so many
-# comparisons that more iterations without momentum are faster.
+# Samples per cluster from which on K-means has momentum where a founder takes long. With fewer,
+# bounds avoid so many comparisons that more iterations without momentum are faster.
 MANY_IF_LONG = 200
 # Of more centres than this, some of them tell the spacing; and a larger spacing says no more.
 MOST_CENTERS, WIDEST = 1024, 1e12
@@ -74,22 +71,16 @@ class Facts(NamedTuple):
 class Plan:
     """The operators, rules and patience of a population."""
 
-    # Where founders begin; they take turns.
-    founding: tuple[Founding, ...]
+    founding: tuple[Founding, ...]  # they take turns
     crossovers: tuple[Crossing, ...]
     single_moves: bool
     momentum: bool
-    # Whether relocation divides a cluster (crossover.divide).
-    divides: bool
-    # How many swaps follow, on average, for founders and for offspring.
-    founder_swaps: float
-    swaps: float
-    # How many the first solution gets, to make the second one of it; 0 for no such solution.
-    first_swaps: int
-    # Whether what these make of it is a founder.
-    swapped_joins: bool
-    # Whether founders from a search on a sample have swaps on all rows.
-    swaps_sampled: bool
+    divides: bool  # whether relocation divides a cluster (crossover.divide)
+    founder_swaps: float  # on average
+    swaps: float  # of offspring, on average
+    first_swaps: int  # which make the second solution of the first one; 0 for no such solution
+    swapped_joins: bool  # whether that one is a founder
+    swaps_sampled: bool  # whether founders from a search on a sample have swaps on all rows
     rules: PopulationRules
 
     @cached_property
@@ -120,7 +111,6 @@ def measure_spacing(
     error = solution.inertia / total_weight
     if len(centers) < 2 or error == 0.0:
         return 0.0
-    # The median over some tells as much as that over thousands, and takes a fraction of the time.
     some = np.arange(0, len(centers), -(-len(centers) // MOST_CENTERS))
     squares = squares_between(centers[some], centers)
     squares[np.arange(len(some)), some] = np.inf
@@ -207,11 +197,9 @@ def plan(settings: SearchSettings, facts: Facts, n_clusters: int, spacing: float
 def rules_for(
     settings: SearchSettings, facts: Facts, n_clusters: int, is_noisy: bool
 ) -> PopulationRules:
-    """Return the parameters of populations; those of noisy clusters are small.
+    """Return the parameters of populations: small ones if clusters are noisy or founders take long.
 
-    So are those of founders that take long, because the first offspring would come after minutes.
-    An engine that refines many together would gain nothing by fewer founders, unless its rounds are
-    small for the same reason.
+    An engine that refines many together gains nothing by fewer founders, unless rounds are small.
     """
     strategy, n_founders = settings.strategy, settings.max_population
     sizes = settings.min_population, settings.max_population

@@ -17,13 +17,10 @@ from evomeans.typing import FloatArray, Labels
 # Sums of squares that agree to this relative difference come from the same clusters: rounding
 # stays far below it, and distinct local minima this close are not worth telling apart.
 CLONE_TOLERANCE = 1e-9
-# Clones of a solution are surely within this relative difference.
-MARGIN = 2.0 * CLONE_TOLERANCE
-# A smaller relative gain is rounding, not an improvement that resets the patience. A strategy may
-# have a larger tolerance.
+MARGIN = 2.0 * CLONE_TOLERANCE  # relative; clones of a solution are surely as close
+# A smaller relative gain is rounding, not an improvement that resets the patience.
 IMPROVEMENT = 1e-10
-# How far α of a child may be from the average of its parents.
-ALPHA_STEP = 0.2
+ALPHA_STEP = 0.2  # how far α of a child may be from the average of its parents
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,10 +148,9 @@ def survivors(
 
 
 def last_survivor(population: Sequence[Individual], count: int) -> Individual:
-    """Return the worst of the ``count`` members that would survive, by their inertia alone.
+    """Return the worst of the ``count`` best different members.
 
-    If fewer are different, it is the worst of these. Something worse would survive as well, in
-    place of a clone, but that is not worth its refinement.
+    Something worse may survive in place of a clone, but is not worth its refinement.
     """
     return different_members(population)[:count][-1]
 
@@ -197,18 +193,14 @@ def spread(population: Sequence[Individual]) -> tuple[float, float, float, int]:
 class Patience:
     """How many offspring in a row may fail before a population has converged."""
 
-    # At most.
     longest: int
-    # Share of that if the best is one of the founders. Such a population improves soon or not at
-    # all; one that has improved late may do so again, so for every offspring up to the last
-    # improvement it waits for one more.
+    # Share of that if the best is one of the founders. One that has improved late may do so again,
+    # so for every offspring up to the last improvement it waits for one more.
     first: float = 1.0
-    # Of ``first``, from the plan; divided by the number of founders that agree on the best if it
-    # is shared.
+    # Of ``first``; if it is shared, divided by the number of founders that agree on the best.
     factor: float = 1.0
     is_shared: bool = False
-    # At least, if the founders come from a search on a sample.
-    after_sample: int = 0
+    after_sample: int = 0  # at least, if the founders come from a search on a sample
 
     def after(self, n_offspring: int, n_agreeing: int = 1) -> int:
         """How many may fail after the best came with that many offspring."""
@@ -226,9 +218,7 @@ class PopulationRules:
     n_founders: int
     selection: Selection
     survival: Survival
-    # Relative differences of the inertia up to this are ignored: they count neither as improvements
-    # nor as disagreement.
-    tolerance: float
+    tolerance: float  # relative; closer inertias are neither improvements nor disagreement
     patience: Patience
 
 

@@ -34,8 +34,7 @@ from evomeans.search.settings import SearchSettings
 from evomeans.search.stopping import Progress, SearchResult, StopReason, Timing, reason_to_stop
 from evomeans.typing import FloatArray
 
-# Founders that are in the making at the same time.
-MOST_FOUNDERS = 64
+MOST_FOUNDERS = 64  # that are in the making at the same time
 
 
 @dataclass(frozen=True)
@@ -44,11 +43,9 @@ class Bounds:
 
     n_clusters: int
     n_features: int
-    # How many labels a solution has, if any.
-    n_samples: int
+    n_samples: int  # how many labels a solution has, if any
     total_weight: float
-    # Of a refinement.
-    most_swaps: int
+    most_swaps: int  # of a refinement
     abilities: frozenset[Ability]
 
     @classmethod
@@ -66,10 +63,8 @@ class SearchState:
     A checkpoint stores the fields one by one, by their types, so that a new field is one edit.
     """
 
-    # Source of all randomness.
-    rng: np.random.Generator
-    # The present one.
-    population: Population
+    rng: np.random.Generator  # source of all randomness
+    population: Population  # the present one
     # Solutions to begin with that have not had their turn; so many of these, from the front, come
     # from a search on a sample.
     given: list[FloatArray]
@@ -77,21 +72,16 @@ class SearchState:
     # Returns what belongs in ``waiting``; only those who store it ask.
     ask_waiting: Callable[[], list[Order]] = field(default=list, metadata=NOT_STORED)
     n_sampled: int = 0
-    # Those that have found what they can, independently of each other and of the present one. They
-    # are frozen.
+    # Frozen ones that have converged, independently of each other and of the present one.
     settled: list[Population] = field(default_factory=list)
-    # Not necessarily a member.
-    best: Individual | None = None
+    best: Individual | None = None  # not necessarily a member
     # Digests of the centres with which founders have begun, if the strategy asks for them.
     starts: list[int] = field(default_factory=list)
     # Solutions of the present round that have not been added.
     waiting: list[Order] = field(default_factory=list)
-    # Made so far by all populations.
-    n_offspring: int = 0
-    # How far apart centres are (plan.measure_spacing); zero until a solution is finished.
-    spacing: float = 0.0
-    # Offspring that were abandoned because they would have been worse than all survivors. They only
-    # count as made.
+    n_offspring: int = 0  # of all populations
+    spacing: float = 0.0  # see plan.measure_spacing; zero until a solution is finished
+    # Offspring that were abandoned, worse than all survivors. They only count as made.
     n_given_up: int = 0
     # Offspring of the searches on samples that populations began with. They do not count as made.
     n_on_samples: int = 0
@@ -169,10 +159,7 @@ the samples that are closest to them, and the inertia."""
 
 @dataclass(eq=False)
 class Search:
-    """The steps of a search; all that they change is the state.
-
-    The fields are arguments of :func:`~evomeans.search.genetic.solve`, or made there.
-    """
+    """The steps of a search; all that they change is the state."""
 
     engine: Engine
     n_clusters: int
@@ -220,9 +207,8 @@ class Search:
     def is_wanted(self, due: int) -> bool:
         """Whether a worker should begin with what is ordered next, if ``due`` founders are due.
 
-        All threads help with the first solution; and with every offspring, if there is one at a
-        time. One beyond the limit is only bred, because a search that continues from here with a
-        higher limit begins with it.
+        All threads help with the first solution, and with offspring that come one at a time. One
+        beyond the limit is only bred: a search that continues with a higher limit begins with it.
         """
         if due > 0:
             return self.state.best is not None

@@ -26,21 +26,15 @@ from evomeans.search.population import (
 )
 
 # Effective size of clusters (see ``search/plan.py``) up to which Hartigan's moves help, and up to
-# which partition crossover does. The larger it is, the less a single sample changes, and the fewer
-# parts there are.
+# which partition crossover does: in larger ones a sample changes less, and parts are fewer.
 SMALL_FOR_MOVES, SMALL_FOR_PARTS = 256, 128
 # Samples per cluster up to which all swaps are tried: the more there are, the more a swap costs.
 FEW_FOR_SWAPS = 128
-# Spacing of clusters (see ``search/plan.py``) up to which they are so noisy that populations are
-# small.
-VERY_NOISY = 0.75
 # Samples per cluster from which on momentum helps: with fewer, K-means ends before.
 MANY_FOR_MOMENTUM = 2_000
-
-# With this spacing, a sample is as far from its centre as from another sample of its cloud, if the
-# centre is between two clouds.
-NOISY = 4.0
-
+# Spacing of clusters (see ``search/plan.py``) up to which they are so noisy that populations are
+# small; and with which a sample is as far from a centre between two clouds as from another sample.
+VERY_NOISY, NOISY = 0.75, 4.0
 # If so many starts agree, more would tell nothing new, whatever certainty is asked for.
 MOST_AGREEING = 50
 

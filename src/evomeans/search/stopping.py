@@ -25,17 +25,14 @@ from evomeans.search.history import History
 from evomeans.search.population import Individual
 from evomeans.search.settings import MOST_AGREEING, SearchSettings
 
-# Shares of the time left that placing the first solution should take, and after which centres on
-# random samples take the places of those that are missing.
+# Shares of the time left to place the first solution, and after which random samples complete it.
 PLACING, HURRYING = 0.3, 0.6
 # If k-means++ would take longer, a quick start takes its place, with this share of the time left.
 # It has all of it if fewer looks at all samples are left than K-means needs to get anywhere.
 QUICK, A_START = 0.45, 2.0
-# Looks that have to be left after a quick seeding for K-means on all samples to gain more than
-# quick steps: it has to put them into order first.
+# Looks that have to be left after a quick seeding for K-means to gain more than quick steps.
 LOOKS_OF_K_MEANS = 8.0
-# What a quick start has of the limit, and in seconds, even if labels need all the time: without a
-# single iteration, an answer is worth little.
+# What a quick start has of the limit, and in seconds, even if labels need all the time.
 LEAST_SHARE_OF_TIME, LEAST_SECONDS = 0.1, 0.03
 
 
@@ -91,26 +88,16 @@ FEW_SOLUTIONS, GRACE = 3, 0.1
 class Progress(NamedTuple):
     """The progress of a search, which stopping criteria look at."""
 
-    # Made so far.
     offspring: int
-    # Whether the population has found what it can.
-    is_settled: bool
-    # Founders and populations that, independently, have come to the best solution.
-    n_agreeing: int
-    # Since the search began.
-    seconds: float
-    # Lowest inertia so far.
-    best: float
-    # Made so far, founders included.
-    solutions: int = FEW_SOLUTIONS
-    # Whether the founders of the population had no other starts than those before.
-    is_exhausted: bool = False
-    # Seconds that are needed after the search.
-    reserve: float = 0.0
-    # That there is nothing better, as far as populations that have ended tell.
-    certainty: float = 0.0
-    # That the search has taken (certainty.work).
-    work: float = math.inf
+    is_settled: bool  # whether the population has found what it can
+    n_agreeing: int  # founders and populations that, independently, have come to the best solution
+    seconds: float  # since the search began
+    best: float  # lowest inertia so far
+    solutions: int = FEW_SOLUTIONS  # founders and offspring
+    is_exhausted: bool = False  # whether its founders had no other starts than those before
+    reserve: float = 0.0  # seconds that are needed after the search
+    certainty: float = 0.0  # that nothing is better, as far as populations that have ended tell
+    work: float = math.inf  # see certainty.work
 
 
 def reason_to_stop(progress: Progress, settings: SearchSettings) -> StopReason | None:

@@ -4,10 +4,8 @@ An archive may come from anyone. Reading it runs nothing, imports nothing and un
 disk. Members are not compressed, so every size that the file declares is compared with the bytes
 that are there before memory is allocated for it. Any fault raises :class:`ArchiveError`.
 
-Solutions and histories as plain arrays, for model files and checkpoints, and back.
-
-Every field of a record becomes an array, whose type follows from that of the field. Texts become
-places in a list of names in the JSON object. What only an engine needs is left out.
+Of solutions and histories, every field of a record becomes an array. Texts become places in a list
+of names in the JSON object. What only an engine needs is left out.
 """
 
 from __future__ import annotations
@@ -46,8 +44,7 @@ ARRAY_HEADER = re.compile(
     rb"'shape': \((?P<shape>\d{1,18}(?:,|(?:, \d{1,18}){1,2}))\), \} {0,128}\n",
     re.DOTALL,
 )
-# Bytes before the text of a header, whose length excludes them.
-ARRAY_START = 10
+ARRAY_START = 10  # bytes before the text of a header, whose length excludes them
 LARGEST_COUNT = 2**53
 JSON_TYPES: dict[str, tuple[tuple[type, ...], str]] = {
     "int": ((int,), "an integer"),

@@ -38,8 +38,7 @@ FIGURES = {
 }
 """The fields of a certificate that the JSON object holds, and their types."""
 KNOWN = {"status": STATUSES, "method": tuple(Method), "stop_reason": STOP_REASONS}
-COUNTS = ("n_clusters", "n_samples", "n_features")
-"""Figures that are at least one."""
+COUNTS = ("n_clusters", "n_samples", "n_features")  # at least one
 
 
 class CertificateFileError(ValueError):
@@ -175,7 +174,7 @@ def _proof_arrays(proof: Proof) -> Arrays:
 def _step_arrays(
     proofs: Sequence[CasesProof], cutoffs: str, prefix: str, n_groups: Callable[[Any], int]
 ) -> Arrays:
-    """Write all of the steps of proofs but their multipliers, of which the groups are counted."""
+    """Write the steps of proofs without their multipliers, of which the groups are counted."""
     steps = [step for proof in proofs for step in proof.steps]
     groups = [0 if step.multipliers is None else n_groups(step.multipliers) for step in steps]
     return {

@@ -42,8 +42,7 @@ from evomeans.storage.archive import (
 )
 
 SECONDS_BETWEEN = 30.0
-# Writing takes at most a twentieth of the time, however large the state.
-PAUSE_PER_WRITE = 20.0
+PAUSE_PER_WRITE = 20.0  # how many times as long as a write the pause after it is
 
 Problem = Mapping[str, int | str | None]
 """Whatever decides about the course of a search besides its random numbers, by name."""
@@ -65,8 +64,7 @@ class StateFile(SearchObserver, ABC, Generic[State]):
 
     format: str
     version: int
-    progress: str
-    """The field of a state that says how far it is."""
+    progress: str  # the field of a state that says how far it is
 
     def __init__(
         self,
@@ -94,10 +92,7 @@ class StateFile(SearchObserver, ABC, Generic[State]):
         """Return the state in an archive, given a new one; refuse what no search can come to."""
 
     def read_or_write(self, state: State, *, resume: bool = True) -> State:
-        """Return the state in the file, if it is to be resumed, or write the new one.
-
-        Writing here shows that it is possible, before there is anything to lose.
-        """
+        """Return the state in the file, if it is to be resumed, or write the new one as a test."""
         if resume and self.path.exists():
             state = self._read(state)
             self._written, self._due = self._reached(state), state.seconds + self.every
@@ -230,10 +225,9 @@ LARGEST_INTEGER = {
 class Fields:
     """Turns the fields of records into JSON and arrays, and back.
 
-    Every solution is stored once, though the best ones are members of populations too; what stands
-    in the JSON is its place among all. Centres have the shape (k, d). What cannot be read back from
-    a file comes from the search: ``rules`` of populations, and the form of the state of ``rng``.
-    Encoding fills ``solutions`` and ``arrays``.
+    Every solution is stored once; the JSON has its place among all. Centres have the shape (k, d).
+    ``rules`` of populations, and the form of the state of ``rng``, come from the search. Encoding
+    fills ``solutions`` and ``arrays``.
     """
 
     solutions: list[Individual] = field(default_factory=list)
@@ -291,10 +285,7 @@ class Fields:
         return meta
 
     def decoded(self, kind: type, archive: Archive) -> dict[str, Any]:
-        """Return the fields that were encoded, unless anything is wrong with them.
-
-        Of a generator of random numbers, this is the state.
-        """
+        """Return the fields that were encoded; of a generator of random numbers, its state."""
         return {
             one.name: self._decoded(str(one.type), one.name, archive) for one in stored_fields(kind)
         }
@@ -395,8 +386,7 @@ def _restored(stored: Any, ours: Any, name: str = "random") -> Any:
 
 FORMAT = "evomeans checkpoint"
 VERSION = 15
-# The member with the labels of all solutions, of models whose solutions have them.
-LABELS = "solution_labels"
+LABELS = "solution_labels"  # of models whose solutions have them
 
 
 class Checkpoint(StateFile[SearchState]):
@@ -523,8 +513,7 @@ PATH_VERSION = 3
 class PathCheckpoint(StateFile[PathState]):
     """Keeps the state of a path in a file, and continues from it.
 
-    A step that was interrupted is made again from its beginning, with the same random numbers: so
-    a path that continues ends with the same bits as one that was never interrupted.
+    A step that was interrupted is made again with the same random numbers, and gives the same bits.
     """
 
     format, version, progress = PATH_FORMAT, PATH_VERSION, "n_steps"
