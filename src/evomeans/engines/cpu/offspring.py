@@ -1,12 +1,8 @@
 """A whole offspring in one kernel: cross two solutions, and refine the child.
 
 The crossovers are those of :mod:`evomeans.search.crossover`, by the same kernels. Whatever is out
-of the ordinary is left to the search, which can do the same step by step.
-
-Partition crossover is here as well. Connect a cluster of one solution with a cluster of the other
-if they have a sample in common. Each connected component is a *part*, and the sum of squares is the
-sum over the parts. So the better version of every part can be taken, as long as that makes k
-clusters in all.
+of the ordinary is left to the search, which can do the same step by step. The *parts* of partition
+crossover are explained in docs/background/cpu-engine.md ("The better parts of two solutions").
 """
 
 from __future__ import annotations
@@ -199,10 +195,8 @@ def merge_centers(
 ) -> bool:
     """Merge the clusters of both until k are left; return whether that was done.
 
-    It is not if one of them has no weight, or if the merging was stopped. ``merge`` is the address
-    of :func:`~evomeans.kernels.ward.merge`.
-
-    Clusters that begin with one of the first solution keep its place.
+    It is not if one of them has no weight, or if merging was stopped. Clusters that begin with one
+    of the first solution keep its place. ``merge`` is an address of ``kernels.ward.merge``.
     """
     k, heaviest = child.shape[0], 0.0
     for j in range(k):

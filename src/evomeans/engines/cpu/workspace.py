@@ -75,10 +75,6 @@ class Workspace:
             *numbers_of(order),
         )
 
-    def forget_swaps(self) -> None:
-        """Forget how many swaps the last run kept, in case the next one does not begin."""
-        self.scratch.outcome["swaps_kept"] = -1
-
     def swap(self, state: State, count: int, seed: float) -> bool:
         """Try swaps; return whether any was kept. The result is in ``swapped``."""
         if self.k < 2:
