@@ -169,10 +169,7 @@ def arriving_divisor(total: float, weight: float) -> float:
 
 @jit(inline=False)
 def mark_tile(work: WorkArrays, state: State, tile: int, thread: int, count: int) -> None:
-    """Compare the samples of a tile with the chosen centres, and mark those that would gain.
-
-    Single precision, with its error on the side of a move, decides which pairs to confirm.
-    """
+    """Mark samples of a tile that would gain; single precision errs on the side of confirming."""
     samples, scratch = work.samples, work.scratch
     chosen, shares = scratch.chosen[thread], scratch.shares[thread]
     scores, lanes = scratch.scores[thread], scratch.lanes[thread]

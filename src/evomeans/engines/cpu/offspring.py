@@ -131,9 +131,8 @@ def make_offspring(
 ) -> None:
     """Cross two solutions, relocate a centre of the child, and refine it, all in one thread.
 
-    * ``work``: its ``record`` is that of the refinement. ``tries_parts`` says whether the better
-      parts of both are taken, if that is better than either; no centre is relocated then. ``way``
-      is what to do otherwise, see :class:`~evomeans.engines.protocol.Way`.
+    The record of ``work`` says how: with ``tries_parts``, by the better parts of both, if that is
+    better than either, and without relocation; otherwise by ``way``.
     """
     todo, outcome = work.record[0], work.scratch.outcome[0]
     child, is_second = work.centers.target, arrays.is_second

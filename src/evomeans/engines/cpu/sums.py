@@ -68,10 +68,7 @@ def update_center(
     j: Index,
     totals: NDArray[np.int64],
 ) -> None:
-    """Set centre ``j`` to the mean of its cluster; the centre of an empty cluster stays.
-
-    The total of ``sums`` (threads, k, 2, d + 1) counts, which each thread has added to.
-    """
+    """Set centre ``j`` to its mean over the ``sums`` of all threads; that of an empty one stays."""
     n_features, scales = centers.shape[1], samples.scales
     for half in range(LIMBS):
         for t in range(n_features + 1):

@@ -109,10 +109,7 @@ class Workspace:
     def better_parts(
         self, first: tuple[NDArray[Any], FloatArray], second: tuple[NDArray[Any], FloatArray]
     ) -> tuple[Flags, Flags] | None:
-        """Choose the better versions of parts; see :mod:`~evomeans.engines.cpu.offspring`.
-
-        Of both solutions, labels (tiles, WIDTH) and centres (k, d).
-        """
+        """Choose the better versions of parts, by labels (tiles, WIDTH) and centres of both."""
         parts = self._parts
         choose_parts(self.samples, *first, *second, parts)
         if not parts.is_better[0]:
