@@ -1,9 +1,8 @@
 """Groups of arrays that kernels pass on as one pointer.
 
-Numba passes a named tuple field by field: 16 arrays are a hundred numbers, for every call of every
-function that takes them, and translating that took most of the time of compiling. A bundle is a
-named tuple that lies in memory, and kernels pass its address. A call through Numba writes it there,
-once for each call. An entry of a kernel finds it written (:func:`written_at`).
+A bundle is a named tuple that lies in memory, and kernels pass its address. Numba would pass a
+hundred numbers instead, field by field. A call through Numba writes it there, once for each call.
+An entry of a kernel finds it written (:func:`written_at`).
 """
 
 from __future__ import annotations
@@ -43,8 +42,7 @@ class BundleType(types.Type):  # type: ignore[misc]
 
 def bundle(cls: Class) -> Class:
     """Make a named tuple a bundle: a decorator. Kernels can only read its fields."""
-    # Instances of a subclass have attributes, in which they keep what written_at has written. A
-    # copy lies elsewhere, so it must not get them.
+    # A subclass has attributes, for what written_at has written. A copy must not get them.
     names = {name: getattr(cls, name) for name in ("__module__", "__qualname__", "__doc__")}
     bundled: Class = type(cls)(cls.__name__, (cls,), {**names, "__getstate__": lambda self: None})
 

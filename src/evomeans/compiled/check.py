@@ -1,9 +1,8 @@
 """Whether the compiler layer fits the Numba that is installed.
 
-It relies on names, and on layouts of memory, that Numba does not document. With another Numba than
-those it was tried with, kernels could crash the process or compute something else. So before the
-first kernel, versions and layouts are compared, and small kernels are tried. If anything differs,
-kernels are compiled the plain way, with one warning and the same results.
+It relies on names, and on layouts of memory, that Numba does not document. So before the first
+kernel, versions and layouts are compared, and small kernels are tried. If anything differs, kernels
+are compiled the plain way, with one warning and the same results.
 """
 
 from __future__ import annotations
@@ -94,10 +93,7 @@ def sample() -> Outer:
 
 
 def failure() -> str | None:
-    """Return what the kernels above show to be other than we know it; None if all is as we know.
-
-    That all is well is remembered in the cache of kernels, so it costs later processes nothing.
-    """
+    """Return how the kernels above differ from what we know, or None, which the cache remembers."""
     kernel, caller = (Kernel(one, {"nogil": True}) for one in (add_up, add_up_at))
     notes = SharedCache(add_up)
     if notes.remembers("trusted"):

@@ -22,10 +22,9 @@ from evomeans.compiled.numba_private import (
     address_of_code,
 )
 
-# Seconds after which we do not wait any longer for another process that compiles the same kernel.
+# Seconds to wait for another process that compiles the same kernel.
 LONGEST_WAIT = 120.0
-# Without _nrt=False, Numba counts references to every array that a kernel passes on, by atomic
-# operations that take longer than the kernels and make threads wait for each other: so kernels
+# No reference counting, whose atomic operations would make threads wait for each other: so kernels
 # cannot allocate.
 OWN_OPTIONS = {"nopython": True, "_nrt": False}
 C_TYPES: dict[Any, Any] = {
@@ -108,11 +107,9 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
     def entry(self, *arguments: Any) -> Callable[..., None]:
         """Return what calls it with addresses of bundles and with numbers; it returns nothing.
 
-        Before Numba calls a kernel, it looks at the types and the contents of all arguments, while
-        other threads wait for the interpreter. Here, nothing is checked: ``arguments`` are of the
-        types that calls will have, and bundles have to be those for whose types the kernel was
-        compiled. In place of a bundle that the kernel will not use, a call may have 0. Like a call
-        through Numba, a call lets other threads use the interpreter.
+        Unlike in a call through Numba, nothing is checked: ``arguments`` are of the types that
+        calls will have. A call may have 0 in place of a bundle that the kernel will not use, and
+        lets other threads use the interpreter.
         """
         pointer = ctypes.c_void_p
         kinds = [

@@ -1,15 +1,11 @@
 """All names of Numba outside its documented interface, and what each of them is for.
 
-Numba documents ``numba``, ``numba.types``, ``numba.config`` and ``numba.extending``, which other
-modules import as they like. All else comes from here, and may change with any release: so
-``pyproject.toml`` has an upper bound, and :mod:`evomeans.compiled.check` looks whether what is
-below is as we know it before any of it is used. The plain way of :mod:`evomeans.compiled.plain`
-needs the first group only.
+They may change with any release. So ``pyproject.toml`` has an upper bound, and
+:mod:`evomeans.compiled.check` looks whether what is below is as we know it before any of it is
+used. The plain way of :mod:`evomeans.compiled.plain` needs the first group only.
 
-Numba optimises every function on its own, emits machine code for it, and does all of that again
-within each caller that it is inlined into. Here, a kernel that another kernel calls is a *part*: it
-is only translated to LLVM's language. It is optimised, and machine code is emitted, with the
-*whole*: a kernel that Python calls.
+A kernel that another kernel calls is a *part*: it is only translated to LLVM's language, and
+optimised with the *whole*, a kernel that Python calls (docs/background/cpu-engine.md).
 """
 
 from __future__ import annotations
@@ -129,11 +125,7 @@ class Whole(JITCodeLibrary):  # type: ignore[misc]
     """The code of a kernel that Python calls, with all of its parts."""
 
     def serialize_using_object_code(self) -> tuple[str, str, tuple[bytes, bytes]]:
-        """Return what the cache keeps: machine code, and the names that it defines.
-
-        Numba keeps all of the bitcode as well, to link it to others, and reads it whenever it
-        loads the machine code.
-        """
+        """Return machine code and its names for the cache, without Numba's bitcode."""
         self._ensure_finalized()
         functions, variables = self._final_module.functions, self._final_module.global_variables
         form, own = 'define void @"{}"() {{ ret void }}', '@"{}" = global i8 0'
@@ -188,11 +180,7 @@ class PartCompiler(WholeCompiler):
 
 
 class PartDispatcher(CPUDispatcher):  # type: ignore[misc]
-    """A kernel as other kernels see it.
-
-    All integers it takes are of one type, so that it is translated once, and not again for
-    every mixture of integers that it is called with.
-    """
+    """A kernel as other kernels see it: translated once, since all integers are of one type."""
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         super().__init__(function, targetoptions=options, pipeline_class=PartCompiler)

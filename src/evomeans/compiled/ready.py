@@ -58,11 +58,7 @@ def ready(
     n_processes: int | None = None,
     done: Callable[[Call], None] = lambda call: None,
 ) -> None:
-    """Compile what these calls need, and say so if it takes a while.
-
-    * ``n_processes``: including this one; by default as many as pay and as there are cores.
-    * ``done``: called with every call that is ready.
-    """
+    """Compile what these calls need, with ``n_processes`` in all; say so if it takes a while."""
     calls = missing_calls(calls)
     if not calls:
         return
@@ -96,11 +92,7 @@ def compiling(calls: Sequence[Call], done: Callable[[Call], None]) -> Iterator[C
 
 
 def in_background(steps: Iterator[Call]) -> None:
-    """Let another thread take the steps, while this one waits for it, or for Ctrl-C.
-
-    Python sees Ctrl-C only between two calls, and a call of the compiler may take seconds. The
-    thread then ends after the step that it is at.
-    """
+    """Let another thread take the steps: Python sees Ctrl-C only between two calls."""
     is_interrupted, errors = Event(), []
 
     def work() -> None:
@@ -144,8 +136,7 @@ def helpers(calls: Sequence[Call], count: int) -> Iterator[None]:
     functions = [(one.kernel.py_func, one.types) for one in calls]
     names = [(function.__module__, function.__name__, types) for function, types in functions]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    # -P: what lies in the current folder must not be imported in place of modules. In a session of
-    # its own, Ctrl-C does not reach a helper; this process ends it.
+    # -P: no modules of the current folder. In a session of its own, it does not receive Ctrl-C.
     command = [sys.executable, "-P", "-m", "evomeans.compiled.ready"]
     nowhere = subprocess.DEVNULL
     apart: dict[str, Any] = {"start_new_session": True, "creationflags": OWN_GROUP}

@@ -90,10 +90,8 @@ def prepare_kernels(
 ) -> None:
     """Compile what a fit needs, unless that was done on this machine before.
 
-    This belongs before the search and its clock. Ctrl-C is not deferred in here. The engine of a
-    Dask array is "auto" or "dask"; "cpu" if samples of it are searched. The ``abilities`` are what
-    the search uses beyond K-means. All engines leave ``matching`` and ``merging`` of centres to the
-    same kernels.
+    This belongs before the search and its clock. The engine of a Dask array is "auto" or "dask";
+    "cpu" if samples of it are searched. The ``abilities`` are what the search uses beyond K-means.
     """
     is_cpu = name == "cpu" or (name == "auto" and not is_dask(X))
     # Of sparse samples, the type of the indices matters as well; of k, whether 16 bits hold labels.

@@ -132,8 +132,7 @@ class PlainKMeans(Engine):
 NEARLY_BEST = 1.003
 # A descent is abandoned if it needs more steps like its last one to reach the required inertia.
 STEPS_AHEAD = 10.0
-# Products of values between two looks at whether the engine is abandoned, and from which on an
-# assignment takes long: milliseconds.
+# Products between two looks at whether the engine is abandoned, and those of a long assignment.
 PRODUCTS_AT_ONCE, LONG = 2**25, 2_500_000
 # How long labels take is estimated by this share of the centres.
 FEW_CENTERS = 1 / 16
@@ -142,8 +141,7 @@ FEW_CENTERS = 1 / 16
 class ModelEngine(DrawnCenters):
     """Samples in memory, and the course of a refinement around the local search of a model.
 
-    Samples are drawn for centres by ``chances``, which are their weights unless a model has samples
-    that cannot be centres. ``n_jobs`` is how many refinements are made at a time.
+    Centres are drawn by ``chances``: weights, unless a model has samples that cannot be centres.
     """
 
     batch = 1
@@ -282,8 +280,5 @@ def weighted_sum(weights: FloatArray, values: FloatArray) -> float:
 
 
 def is_hopeless(before: float, now: float, goal: float) -> bool:
-    """Whether a descent that came from one objective to another will not get below a goal.
-
-    Each step gains less than the one before, by and large.
-    """
+    """Whether a descent misses its goal, as each step gains less than the one before."""
     return now - goal > STEPS_AHEAD * (before - now)

@@ -1,8 +1,7 @@
-"""The course of one refinement, told once for all engines.
+"""The course of one refinement, the same for most engines.
 
-:func:`course` says what comes next; an engine answers in its own way. The CPU engine answers at
-once, the GPU engine answers many courses together, and the Dask engine asks its blocks first. The
-reference engine does without it, so that there is something to compare with.
+:func:`course` says what comes next. The CPU engine answers at once, the GPU engine for many courses
+together, and the Dask engine asks its blocks first.
 """
 
 from __future__ import annotations
@@ -50,10 +49,7 @@ class Relocate:
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """Go to these centres, or stay if there are none, and assign the samples.
-
-    The answer is :class:`ClusterMeans`.
-    """
+    """Go to these centres, or stay, and assign the samples. Answer: :class:`ClusterMeans`."""
 
     centers: FloatArray | None
 
@@ -76,10 +72,7 @@ class Descend:
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """Try the swaps of the start, and go to the centres after them.
-
-    The answer is whether any swap was kept.
-    """
+    """Try the swaps of the start, and continue from there. The answer: whether any was kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +93,8 @@ Steps = Generator[Step, Any, Answer]
 def course(start: Order, total_weight: float, *, leads: bool = False) -> Steps[Level]:
     """Relocate, run K-means, refill empty clusters, swap centres, and settle.
 
-    * ``total_weight``: of all samples.
-    * ``leads``: whether the engine has an answer to :class:`Lead`; else it is asked for
-      assignments.
-
-    Yields what the engine has to do next; it sends the answer. Returns where the refinement ended;
-    of infinite inertia if it was given up.
+    Yields what the engine has to do next, and is sent the answer. Returns where the refinement
+    ended, with infinite inertia if abandoned. ``leads``: whether the engine answers :class:`Lead`.
     """
     level = yield from _descent(start, total_weight, leads)
     local_search = start.local_search
@@ -243,11 +232,7 @@ class Momentum:
     def next(
         self, centers: FloatArray, means: FloatArray, weights: FloatArray
     ) -> FloatArray | None:
-        """Return where the centres go next, or None if they are at a fixed point.
-
-        ``means`` and ``weights`` are those of their clusters; an empty one has its centre for a
-        mean.
-        """
+        """Return where the centres go from these :class:`ClusterMeans`; None at a fixed point."""
         if np.array_equal(centers, means):
             return None
         before, self._before = self._before, means

@@ -1,13 +1,9 @@
 """The coordinates in which engines compute, and the fixed-point numbers of their sums.
 
-A floating-point sum depends on the order of its terms; a sum of integers does not. The terms wᵢxᵢ
-of clusters are rounded once, to an integer of two limbs, and added and taken away exactly.
-
-Engines sum up a column in steps of 2⁻ᴿ of its largest value. R is 82 for a million samples, and
-larger for fewer. A sample is lost if a step is not small compared with its largest coordinate: next
-to 1e50, one of size 1. In a cluster with larger samples this does no harm. The centre of a cluster
-of lost samples is wrong. That is refused if a third or more of all samples are lost; fewer are
-taken for noise next to the samples that matter, with a centre that is nearly zero.
+The terms wᵢxᵢ of clusters are rounded once, to an integer of two limbs, and added and taken away
+exactly, in any order. A sample is *lost* if the unit of these integers is not small compared with
+its largest coordinate, as for size 1 next to 1e50. A clustering is refused if a third or more of
+all samples are lost and a cluster has no others. Fewer are taken for noise.
 """
 
 from __future__ import annotations
@@ -184,11 +180,7 @@ def check_moderate_weight(total: float) -> None:
 
 
 def reaching(frame: Frame, low: NDArray[Any], high: NDArray[Any]) -> Frame:
-    """Return a frame for samples between these, column by column.
-
-    It is the given one, unless they are so far outside that their squares could overflow; then it
-    has another scale.
-    """
+    """Return the frame, or one of another scale if squares of samples between these overflow."""
     # An infinite extent is refused below.
     with np.errstate(over="ignore"):
         extent = max((high - frame.shift).max(), (frame.shift - low).max())
@@ -269,10 +261,7 @@ def resolved_size(n_samples: int) -> float:
 def may_lose_samples(
     frame: Frame, finest: float, lightest: float, heaviest: float, n_samples: int
 ) -> bool:
-    """Whether it cannot be ruled out that samples are lost.
-
-    ``finest`` is the smallest absolute value but zero, in data units.
-    """
+    """Whether samples may be lost; ``finest`` is the smallest nonzero size in data units."""
     # Values that are shifted differ by a unit in the last place at least. No extent is above one.
     size = min(finest, smallest(frame.shift) * 2.0**-DIGITS) * frame.scale
     return not resolved_size(n_samples) * max(1.0, size) < lightest / heaviest * size

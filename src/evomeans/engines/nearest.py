@@ -35,14 +35,13 @@ PRODUCTS_OF_A_THREAD = 2**22
 # Up to 6 features a kernel is faster than matrix products, which take 1.5 to 1.9 times as long for
 # 8 centres in 2 features. It labels this many samples between two looks at the unclear ones.
 NARROW, MOST_LABELLED = 6, 32768
-# Of more centres than this, some of them tell the middle.
+# Of more centres than this, some tell the middle.
 MOST_IN_THE_MIDDLE = 128
 # Samples farther from the middle than this, squared and in the frame, get a frame of their own.
 FAR = 1e12
 # Squares below this may have lost digits to underflow, or all of them.
 UNDERFLOW = 1e-36
-# Where ‖x − c‖² is below this share of ‖x‖², it has lost too many digits to cancellation. The
-# direct form takes over.
+# Below this share of ‖x‖², ‖x − c‖² has lost too many digits, and the direct form takes over.
 CANCELLED = 1e-2
 # The label of a sample whose scores cannot decide; and samples that kernels compare at a time.
 UNCLEAR, TOGETHER = -1, 256
@@ -111,10 +110,7 @@ class Scorer:
         return np.median(self.centers[::step], axis=0)
 
     def _room(self, name: str, shape: tuple[int, ...]) -> NDArray[Any]:
-        """Return memory that every block uses again.
-
-        Fresh memory has to be mapped by the system page by page, which takes longer than using it.
-        """
+        """Return memory that every block uses again; mapping fresh memory takes long."""
         size = math.prod(shape)
         if name not in self._memory or self._memory[name].size < size:
             self._memory[name] = np.empty(size, self.precision)
@@ -330,10 +326,7 @@ def labels(X: Any, centers: FloatArray, frame: Frame, n_threads: int = 1) -> NDA
 def squares(
     X: Any, labels: NDArray[np.int32], centers: FloatArray, frame: Frame, n_threads: int = 1
 ) -> FloatArray:
-    """Return the squared distances of all samples to the centres of their labels, in the frame.
-
-    The other parameters are those of :func:`labels`. Everything is computed in float64.
-    """
+    """Return the squared distances of samples to the centres of their labels, in the frame."""
     result = np.empty(X.shape[0])
 
     def square(scorer: Scorer, block: Block) -> None:
@@ -362,10 +355,7 @@ def distances(X: Any, centers: FloatArray, frame: Frame, n_threads: int = 1) -> 
 def inertia(
     X: Any, sample_weight: FloatArray | None, centers: FloatArray, frame: Frame, n_threads: int = 1
 ) -> float:
-    """Sum up the weighted squared distances to the closest centres, in data units.
-
-    The other parameters are those of :func:`labels`.
-    """
+    """Sum up the weighted squared distances to the closest centres, in data units."""
 
     def cost(scorer: Scorer, block: Block) -> float:
         squares = scorer.squares_to(block, scorer.closest(block))

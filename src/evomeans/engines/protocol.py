@@ -30,11 +30,7 @@ Handle = object
 
 
 class Ability(StrEnum):
-    """What some engines can do beyond K-means to its fixed point.
-
-    A strategy asks only for what an engine declares, and an engine refuses an :class:`Order` that
-    asks for more.
-    """
+    """What some engines can do beyond K-means to its fixed point."""
 
     LIMITED_STEPS = "limited steps"
     SEEDING = "k-means++ seeding"
@@ -230,10 +226,7 @@ class Refinement:
     def stopped(
         cls, order: Order, reached: FloatArray | None = None, most: float = math.inf
     ) -> Refinement:
-        """Return the refinement of an order that was stopped; by default, before it began.
-
-        ``most`` is an upper bound of the inertia that it has reached.
-        """
+        """Return the refinement of an order that was stopped; ``most`` bounds its inertia."""
         centers = order.centers if reached is None else reached
         return cls(centers, most, np.zeros(len(centers)), 0, is_complete=False)
 
@@ -328,30 +321,18 @@ class Engine(ABC):
         return total_weights(labels, self.weights, len(centers)), inertia
 
     def labelling_seconds(self, n_clusters: int) -> float:
-        """Estimate how long it takes to label all samples, from the time that a few of them take.
-
-        Zero where that is not known, or not worth reserving.
-        """
+        """Estimate the seconds to label all samples; zero where that is unknown or negligible."""
         return 0.0
 
     def round_size(self, n_clusters: int) -> int:
-        """Return how many solutions to make in a round.
-
-        It is ``batch``, or less where a few solutions keep the engine busy for long.
-        """
+        """Return how many solutions to make in a round: ``batch``, or fewer if they take long."""
         return self.batch
 
     def offspring(self, order: Order, ways: Sequence[Way]) -> Refinement | None:
-        """Cross the parents of an order and refine the child.
+        """Cross the parents by the first of ``ways`` that succeeds, and refine the child.
 
         The result is what the crossovers and :meth:`refine` would give, to the last bit, but is
         there sooner. None if that is not possible: then they have to be called one by one.
-
-        Parameters
-        ----------
-        order : Order
-        ways : sequence of Way
-            Tried in this order. All but ``Way.PARTS`` make a child.
         """
         return None
 
@@ -408,17 +389,11 @@ class Engine(ABC):
         raise NotImplementedError
 
     def quick_looks(self, n_clusters: int, n_trials: int) -> float:
-        """How many times as long as labels of all samples :meth:`quick_seed` takes.
-
-        Infinite if there is none, or if greedy k-means++ with so many candidates takes no longer.
-        """
+        """How many looks at all samples :meth:`quick_seed` takes; infinite if it saves no time."""
         return math.inf
 
     def quick_seed(self, quantiles: FloatArray, *, with_steps: bool = True) -> FloatArray:
-        """Return centres for which there is no time for :meth:`seed`, from the same numbers.
-
-        ``with_steps`` says whether to improve them, because there is hardly time for K-means.
-        """
+        """Return centres sooner than :meth:`seed`; ``with_steps`` says whether to improve them."""
         raise NotImplementedError
 
     def quick_steps(self, centers: FloatArray) -> FloatArray:
@@ -453,10 +428,7 @@ class Engine(ABC):
         raise NotImplementedError
 
     def means(self, labels: Labels, others: FloatArray) -> FloatArray:
-        """Return the means of clusters, and ``others`` for those that have no weight.
-
-        An abandoned engine does so as well: it takes less time than a look at all samples.
-        """
+        """Return the means of clusters, ``others`` for those without weight; even if abandoned."""
         raise NotImplementedError
 
     # ---- crossovers
@@ -464,11 +436,7 @@ class Engine(ABC):
     def merge(
         self, centers: FloatArray, weights: FloatArray, k: int, stop: Integers | None = None
     ) -> tuple[FloatArray, FloatArray, Indices]:
-        """Merge clusters pairwise until k are left.
-
-        The result is that of :func:`~evomeans.kernels.ward.pnn_merge`, or nearly so if there are
-        thousands.
-        """
+        """Merge clusters until k are left; see :func:`~evomeans.kernels.ward.pnn_merge`."""
         # Imported late: importing the estimator loads no compiler.
         from evomeans.kernels.ward import pnn_merge
 
@@ -483,15 +451,8 @@ class Engine(ABC):
     ) -> tuple[Flags, Flags] | None:
         """Combine the better versions of all parts in which two solutions differ.
 
-        A part is a set of samples that fills some clusters of one solution, and some of the other.
-        Needs ``Ability.PARTS``.
-
-        Parameters
-        ----------
-        first, second : (k, d) arrays
-            Fixed points of K-means.
-        first_handle, second_handle : handle, optional
-            Theirs; they save work.
+        A part is a set of samples that fills some clusters of each solution. Both are fixed points
+        of K-means, and their handles save work. Needs ``Ability.PARTS``.
 
         Returns
         -------

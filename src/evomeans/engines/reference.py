@@ -1,8 +1,6 @@
 """The reference engine: every operator in plain NumPy, slow and obvious, the oracle of all tests.
 
-It shares no course, kernel or bound with the engines that are compared with it, only the rules of
-:mod:`~evomeans.engines.rules` and the draws of :mod:`~evomeans.engines.sampling`; with the engines
-of models it shares how single centres are drawn. The tests have slow copies of both.
+It shares no course, kernel or bound with the engines that are compared with it.
 """
 
 from __future__ import annotations
@@ -127,10 +125,7 @@ class ReferenceEngine(DrawnCenters):
                 self.relocate(centers, empty, alpha, quantile, start.power)
 
     def _descend_with_momentum(self, centers: FloatArray, rule: AbandonRule) -> tuple[int, bool]:
-        """Lead the centres near a fixed point.
-
-        Return how many assignments that took, and whether it is hopeless.
-        """
+        """Lead centres near a fixed point; return the assignments made, and if it is hopeless."""
         momentum, n_iter = Momentum(), 0
         while n_iter < MAX_ITERATIONS:
             n_iter += 1
@@ -146,11 +141,7 @@ class ReferenceEngine(DrawnCenters):
         return n_iter, False
 
     def _move_single_samples(self, centers: FloatArray, labels: NDArray[np.intp]) -> bool:
-        """Make Hartigan's moves; return whether there were any.
-
-        Samples that could gain by a move are visited one after the other, and move if they still
-        can after the moves before.
-        """
+        """Make Hartigan's moves, one sample after the other; return whether there were any."""
         moved = False
         for i in np.flatnonzero(self._best_moves(centers, labels) >= 0):
             target = self._best_moves(centers, labels, slice(i, i + 1))[0]

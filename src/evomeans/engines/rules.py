@@ -36,11 +36,9 @@ MOST_SPARE = 8
 
 
 def split_mixture(alpha: float, quantile: float) -> tuple[bool, float]:
-    """Decide which part of the mixture (1−α)·wᵢ/Σw + α·wᵢδᵢ/Σwδ a uniform number falls into.
+    """Return whether a sample is drawn by wᵢδᵢ instead of wᵢ, and the uniform number left for that.
 
-    Drawn one after the other, part and sample have the distribution of the sum, and the first part
-    needs no distances. Returns whether the sample is to be drawn by wᵢδᵢ instead of wᵢ, and the
-    uniform number in [0, 1) left for that draw.
+    The mixture (1−α)·wᵢ/Σw + α·wᵢδᵢ/Σwδ is drawn part by part: the first needs no distances.
     """
     uniform_part = 1.0 - alpha
     if quantile < uniform_part:

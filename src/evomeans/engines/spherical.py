@@ -173,8 +173,7 @@ def move_singles(
 
 MOST_ROUNDS = 10_000
 IMPROVED = 1.0 - 1e-12
-# Products of values in one assignment from which on the CPU engine leads the way. Its solutions are
-# a little higher than those of moves with the cosine, and take a tenth of the time.
+# Products of an assignment from which on the CPU engine leads the way: a little higher, but faster.
 LARGE = 2**18
 # They end where single precision sees no improvement.
 NEARLY_IMPROVED = 1.0 - 1e-6
@@ -183,8 +182,7 @@ NEARLY_IMPROVED = 1.0 - 1e-6
 class SphericalEngine(ModelEngine):
     """Samples as directions; centres are directions too, those of the sums of their samples.
 
-    The objective is Σ w(1 − cos) over the samples and the centres of their clusters. Samples ``X``
-    have any length; sparse ones are never made dense.
+    The objective is Σ w(1 − cos). Sparse samples are never made dense.
     """
 
     def __init__(self, X: Any, sample_weight: FloatArray | None, *, n_jobs: int = 1) -> None:
@@ -206,8 +204,7 @@ class SphericalEngine(ModelEngine):
     def plain(self) -> CpuEngine:
         """The engine of plain k-means over the same directions, in single precision.
 
-        The squared distance of directions is 2 (1 − cos): both have the same closest centres of
-        length one, and the same k-means++.
+        Squared distances are 2 (1 − cos), so closest centres and k-means++ are the same.
         """
         if self._plain is None:
             chances = None if (self.chances == 1.0).all() else self.chances

@@ -199,10 +199,7 @@ class Trimming(NamedTuple):
 
 
 class TrimmedEngine(ModelEngine):
-    """Dense samples, of which a given weight is left out: that of those farthest from centres.
-
-    ``trimmed`` is the weight to leave out. The last sample may be left out in part.
-    """
+    """Dense samples, of which those farthest from centres, of weight ``trimmed``, do not count."""
 
     def __init__(
         self, X: NDArray[Any], sample_weight: FloatArray | None, trimmed: float, *, n_jobs: int = 1

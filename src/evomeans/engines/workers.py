@@ -27,11 +27,7 @@ MOMENT = 0.03
 
 
 class WorkerTask(Generic[Result]):
-    """A job for an engine, and what came of it.
-
-    Leaner than :class:`concurrent.futures.Future`, because what a task costs, all threads have to
-    wait for: they share the interpreter.
-    """
+    """A job for an engine, and its result; leaner than :class:`concurrent.futures.Future`."""
 
     __slots__ = ("_done", "error", "is_done", "is_dropped", "job", "outcome")
 
@@ -76,8 +72,7 @@ Queue = SimpleQueue[WorkerTask[Any] | None]
 def watched(engine: Engine, job: Callable[[], Result], is_over: Callable[[], bool]) -> Result:
     """Let another thread do a job with an engine, and abandon it as soon as ``is_over()``.
 
-    Meanwhile this thread looks at the clock, and receives Ctrl-C. What an engine does that is
-    abandoned is described in :meth:`~evomeans.engines.protocol.Engine.abandon`.
+    Meanwhile this thread looks at the clock, and receives Ctrl-C.
     """
     task = WorkerTask(lambda _: job())
     Thread(target=task.run, args=[engine], name="evomeans step").start()
@@ -215,10 +210,7 @@ VALUES_AT_ONCE = 2**17
 
 @cache
 def threads_for(n_jobs: int) -> ThreadPoolExecutor:
-    """Return threads that stay, because to start sixteen of them may take longer than their work.
-
-    Nothing that they do may wait for others of them.
-    """
+    """Return threads that stay: starting them takes long. No job may wait for another one."""
     return ThreadPoolExecutor(n_jobs, "evomeans")
 
 
@@ -236,10 +228,7 @@ def side_by_side(do: Callable[[Item], Result], items: Iterable[Item], n_jobs: in
 
 
 def extremes(values: NDArray[Any], n_jobs: int = 1) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the lowest and the highest value along the first axis; NaN if one is among them.
-
-    Memory is read once.
-    """
+    """Return the lowest and highest values along the first axis; NaN if one is among them."""
     at_once = max(1, VALUES_AT_ONCE * len(values) // max(1, values.size))
     begins = range(0, len(values), at_once)
     ends = np.empty((2, len(begins), *values.shape[1:]), values.dtype)

@@ -1,8 +1,4 @@
-"""Compiled kernels that belong to no engine: matching, Ward's method, rows of arrays.
+"""Compiled kernels that belong to no engine; importing this loads no compiler."""
 
-Importing this loads no compiler.
-"""
-
-# Up to this many centres are matched at the least cost, in cubic time: 0.04 s, and nine times as
-# long for twice as many. More of them are matched by an auction (kernels/matching.py).
+# Up to this many centres are matched at the least cost, in cubic time, more of them by an auction.
 MOST_MATCHED_EXACTLY = 512

@@ -124,10 +124,7 @@ def match(first: FloatArray, second: FloatArray, squared: bool, arrays: Matching
 
 @jit
 def pair_shared(first: FloatArray, second: FloatArray, arrays: MatchingArrays) -> int:
-    """Pair up equal centres; list the others in ``rows`` and ``columns``, and count them.
-
-    These are the last two of ``arrays.places``.
-    """
+    """Pair up equal centres; list others in the last two ``arrays.places``, and count them."""
     rows, columns, sums = arrays.places[5], arrays.places[6], arrays.numbers[LENGTH]
     k, count = first.shape[0], 0
     for j in range(k):

@@ -32,8 +32,7 @@ from evomeans.kernels.vectors import (
 )
 from evomeans.typing import FloatArray, Indices, Integers
 
-# The costs of merging any two of up to this many clusters are kept. Of more, only those of near
-# ones are.
+# Up to this many clusters, all costs of merging two are kept; of more, those of near ones.
 MOST_COSTS = 2048
 # Cost of an impossible merger, and the upper limit of all other costs. With infinity, minima would
 # not be vectorised.
@@ -195,11 +194,7 @@ def merge(
 
 @jit
 def unite_equal(centers: FloatArray, k: int, arrays: MergingArrays) -> int:
-    """Merge clusters with equal centres, which costs nothing; at least ``k`` are left.
-
-    Two parents have most of their centres in common, and what follows takes longer than in
-    proportion to the number of clusters. Returns how many are left.
-    """
+    """Merge equal centres, which costs nothing, until ``k`` are left; return how many are."""
     names, shares, sums = arrays.names, arrays.shares, arrays.lowest
     n, count = centers.shape[0], 0
     left = n
@@ -223,10 +218,7 @@ def unite_equal(centers: FloatArray, k: int, arrays: MergingArrays) -> int:
 
 @jit
 def cost(centers: FloatArray, i: int, j: int, weight: float, other: float) -> float:
-    """Return wᵢwⱼ/(wᵢ+wⱼ)·‖cᵢ−cⱼ‖², the cost of merging two clusters, or MOST_COST.
-
-    Written such that swapping i and j does not change a bit.
-    """
+    """Return wᵢwⱼ/(wᵢ+wⱼ)·‖cᵢ−cⱼ‖², or MOST_COST; with the same bits if i and j change places."""
     value = squared_difference(centers, i, centers, j) / (1.0 / weight + 1.0 / other)
     return min(value, MOST_COST)
 

@@ -1,33 +1,17 @@
 """One assignment step: the bounds first, then the few comparisons that they leave.
 
-For every tile T and every centre j there is a *gap*, a lower bound of
+For every tile and every centre j there is a *gap*, a lower bound of ‖x − c_j‖ − ‖x − c_x‖ over the
+samples x of the tile that belong to another centre c_x. A tile is compared with the centres whose
+gap is used up ("The idea" in docs/background/cpu-engine.md). Bounds are rounded to the safe side.
 
-    ‖x − c_j‖ − ‖x − c_x‖
-
-over the samples x of T that belong to another centre c_x than c_j. While it is positive, centre j
-wins no sample of the tile. When centres move, each distance changes by at most the length of the
-move:
-
-    gaps[T, j]  −=  move of c_j  +  largest move of a centre present in T
-    spread[T]   +=  largest move of a centre present in T
-
-where the *spread* is an upper bound of ‖x − c_x‖ in T. Bounds are in single precision, rounded to
-the safe side by more than it can be off. A tile is compared with the few centres whose gap is used
-up, and this gives them new gaps.
-
-The samples of a tile are compared with a few centres, 64 samples at a time. With x and c relative
-to the middle of the tile, ‖x − c‖² = ‖x‖² + (‖c‖² − 2x·c). The term in brackets is the *score* of
-the centre: the lowest score wins, and it costs one multiplication per feature.
-
-Scores are computed in single precision. The middle is close to the samples, so x and c are not much
-longer than the distances that are compared. The error of a score, together with that of ‖x‖² and of
-their sum, is below
+With x and c relative to the middle of the tile, ‖x − c‖² = ‖x‖² + (‖c‖² − 2x·c). The term in
+brackets is the *score* of the centre: the lowest wins. Scores are in single precision. The error of
+a score, together with that of ‖x‖² and of their sum, is below
 
     roundoff · (‖c‖ + radius)²  +  UNDERFLOW
 
-The section "The error of a score" of docs/background/cpu-engine.md has the proof, and
-tests/engines/cpu/test_gaps.py compares it with the errors of actual scores. So single precision
-fails only where two centres are practically at the same distance.
+"The error of a score" in docs/background/cpu-engine.md has the proof, and
+tests/engines/cpu/test_gaps.py compares it with the errors of actual scores.
 """
 
 from __future__ import annotations
@@ -112,10 +96,7 @@ def shrink_gaps(state: State, tile: int, drift: SingleArray, approached: SingleA
 def renew_gaps(
     work: WorkArrays, state: State, tile: int, thread: int, count: int, error: np.float32
 ) -> None:
-    """Set the spread of a tile, and the gaps of the centres it was compared with, from scores.
-
-    These may be off by the ``error``.
-    """
+    """Set the spread of a tile, and new gaps from scores that may be off by the ``error``."""
     scratch, nothing = work.scratch, repeat(NOTHING)
     chosen, scores, lanes = scratch.chosen[thread], scratch.scores[thread], scratch.lanes[thread]
     square, closest = load(work.samples.squares, tile), load(lanes, CLOSEST)
@@ -154,19 +135,13 @@ locate_center = by_row_type(
 
 @jit
 def score_error(samples: Samples, tile: int, farthest: np.float32) -> np.float32:
-    """Return an upper bound of the error of scores.
-
-    ``farthest`` is the largest ``away`` of the centres.
-    """
+    """Return an upper bound of the error of scores; ``farthest`` is the largest ``away``."""
     extent = np.sqrt(farthest) + samples.radii[tile]
     return samples.roundoff * extent * extent + UNDERFLOW
 
 
 def _score_dense(samples: Samples, tile: int, scratch: Scratch, thread: int, count: int) -> None:
-    """Set ``scratch.scores`` for the first ``count`` of the chosen centres and all 64 samples.
-
-    :func:`locate_center` has set the offsets of these centres.
-    """
+    """Set ``scratch.scores`` of the first ``count`` chosen centres, whose offsets are set."""
     offsets, away = scratch.offsets[thread], scratch.away[thread]
     scores, n_features = scratch.scores[thread], samples.rows.shape[1]
     first = tile * n_features
@@ -236,10 +211,7 @@ PAIRS = 0
 
 @jit
 def forget(state: State, k: int, thread: int, n_threads: int) -> None:
-    """Reset a thread's share of the tiles to a state that is true for any centres.
-
-    No sample has a cluster (label k), and every gap is used up.
-    """
+    """Make a thread's share of the tiles true for any centres: no labels, and all gaps used up."""
     n_tiles = state.spread.shape[0]
     for nth in range(n_tiles):
         tile = nth_item(nth, thread, n_threads)
@@ -367,10 +339,7 @@ def find_lowest(
 def decide_close_calls(
     work: WorkArrays, tile: int, thread: int, count: int, close: np.uint64
 ) -> None:
-    """Set CLOSEST in double precision where single precision cannot; the lowest index wins a tie.
-
-    ``close`` has the bits of the samples concerned.
-    """
+    """Set CLOSEST of the ``close`` samples (bits) in double precision; the lowest index wins."""
     samples, exact, chosen = work.samples, work.centers.exact, work.scratch.chosen[thread]
     last = samples.order.shape[0] - 1
     while close != 0:

@@ -65,14 +65,10 @@ def is_common_end(outcome: Outcome, total_weight: float) -> bool:
 
 @dataclass
 class Refining:
-    """Carries out one course.
+    """Carries out one course, from the parent ``known`` into ``found``.
 
     The kernel moves the centres, relocates one and runs K-means in a single call. So the centres to
     go to wait here until the course says what follows.
-
-    * ``draw``: of samples by their weight.
-    * ``known``: the parent of the start.
-    * ``found``, out
     """
 
     workspace: Workspace

@@ -77,9 +77,8 @@ WORTH_ASKING = 2**27
 # From this many values on, samples are put into order when they are first needed, and other threads
 # can end that.
 VALUES_WORTH_DEFERRING = 2**20
-# How many products a look at a few samples takes, to learn how long one at all of them would take,
-# fewer if they are sparse;
-# how many samples these are at least, and how many values if they are wide.
+# Products of a look at a few samples, to learn how long one at all of them would take, fewer if
+# they are sparse; how many samples these are at least, and how many values if they are wide.
 FEW_PRODUCTS, FEW_SPARSE_PRODUCTS, FEW_ROWS, FEW_VALUES = 2**27, 2**24, 512, 2**21
 
 # Four threads label samples about three times as fast as one, and sixteen five to seven times.
@@ -99,17 +98,14 @@ WAYS = tuple(Way)
 class CpuEngine(Engine):
     """K-means in Numba, with bounds inherited from a parent.
 
-    * ``X`` (n, d) or CSR matrix of float32 or float64: samples in data units. A shifted and scaled
-      copy is kept. Sparse samples stay sparse.
+    * ``X`` (n, d) or CSR matrix of float32 or float64: samples in data units.
     * ``sample_weight`` (n,) of float64: None for equal weights.
     * ``n_jobs``: threads at most; results do not depend on it.
-    * ``frame``: the frame to work in, by default the one around ``X``. Sparse samples take its
-      scale only.
+    * ``frame``: by default the one around ``X``. Sparse samples take its scale only.
     * ``searching``: whether there will be refinements: then neighbouring samples are put together
       first, which takes as long as a few assignments.
-    * ``memory_budget``: bytes for what is kept of refined solutions: least recently used ones are
-      forgotten, which costs time but changes nothing else. No more solutions are made at a time
-      than fit into it. By default 2 GiB.
+    * ``memory_budget``: bytes for refined solutions that are kept. It limits how many are made at a
+      time, and changes nothing else but time. By default 2 GiB.
     """
 
     batch = 1
@@ -180,7 +176,7 @@ class CpuEngine(Engine):
         except Abandoned:
             return Refinement.stopped(start)
         found, known = self._new_solution(k), self.memory.lend(start.parent, k)
-        workspace.forget_swaps()
+        workspace.scratch.outcome["swaps_kept"] = -1  # in case the kernel does not begin
         move = Move.of(start, k, inherit=known is not None)
         try:
             if start.removed >= 0:
@@ -313,10 +309,7 @@ class CpuEngine(Engine):
         return quick_looks(self.n_samples, self.n_features, n_clusters, n_compared)
 
     def quick_seed(self, quantiles: FloatArray, *, with_steps: bool = True) -> FloatArray:
-        """Centres that a quick seeding in rounds comes to before the engine is abandoned.
-
-        Samples are compared in their leading directions, where they have any.
-        """
+        """Centres from a quick seeding in rounds, in leading directions if there are any."""
         directions = self.n_directions
         try:
             space = self.projected(directions[-1]) if directions else self
@@ -333,10 +326,7 @@ class CpuEngine(Engine):
         return near_steps(*shared, lambda: self.is_abandoned)
 
     def quick_steps(self, centers: FloatArray) -> FloatArray:
-        """Compare samples with all centres once, then with those near their own.
-
-        An abandoned engine returns the means of the samples that it has compared so far.
-        """
+        """Compare samples with all centres once, then with those near their own."""
         if is_sparse(self._source):
             return super().quick_steps(centers)
         shared = self._source, self.weights, self.frame, centers, self.n_jobs
@@ -452,10 +442,7 @@ class CpuEngine(Engine):
         return [self.twin(n_threads) for _ in range(n_workers)]
 
     def _most_at_a_time(self, n_clusters: int) -> int:
-        """Return how many solutions in the making fit into memory; refuse to make none.
-
-        Each has a bound for each tile and centre.
-        """
+        """Return how many solutions in the making fit into memory; refuse to make none."""
         size, room = State.size(self.n_samples, n_clusters), self.memory.budget
         if size < WORTH_ASKING:
             return max(1, room // size)
@@ -572,11 +559,9 @@ class CpuEngine(Engine):
 
 
 def share_threads(n_jobs: int, most: int, work: int) -> tuple[int, int]:
-    """Return how many workers there should be, and how many threads each should have.
+    """Return how many workers there should be, ``most`` at most, and threads for each.
 
-    * ``n_jobs``: threads in all.
-    * ``most``: workers at most.
-    * ``work``: of one assignment, in products.
+    ``n_jobs`` is the number of threads in all, ``work`` that of products of one assignment.
     """
     if work < WORTH_A_WORKER:
         return 1, n_jobs

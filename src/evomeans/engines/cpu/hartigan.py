@@ -5,12 +5,9 @@ itself, that of b towards itself. The sum of squares falls if
 
     W_a / (W_a − w) · ‖x − c_a‖²  >  W_b / (W_b + w) · ‖x − c_b‖²
 
-with W the weights of the clusters [1]_. So many fixed points of K-means can be improved, and the
-smaller the clusters, the more of them.
-
-A pass has two halves. First, all threads mark the samples for which the inequality holds. Then one
-thread visits these in the user's order, and moves those for which it still holds after the moves
-before. So the result depends neither on the tiles nor on the number of threads.
+with W the weights of the clusters [1]_. All threads mark the samples for which that holds. Then one
+thread visits these in the user's order, and moves those for which it still holds. So the result
+depends neither on the tiles nor on the number of threads.
 
 References
 ----------
@@ -93,10 +90,7 @@ def mark(work: WorkArrays, state: State, thread: int, n_threads: int) -> None:
 
 @jit
 def set_shares(samples: Samples, totals: FloatArray, shares: SingleArray) -> None:
-    """Set 1/W for every cluster, for arrivals and for departures; zero where there are none.
-
-    ``totals`` (k,) are the weights W of the clusters, and ``shares`` (2, k) the results.
-    """
+    """Set ``shares`` (2, k) to 1/W, for arrivals and for departures; zero where there are none."""
     for j in range(totals.shape[0]):
         share = NOTHING
         if totals[j] > 0.0:
@@ -136,10 +130,7 @@ def find_rivals(work: WorkArrays, state: State, tile: int, thread: int) -> np.bo
 
 @jit
 def choose_targets(work: WorkArrays, state: State, tile: int, thread: int) -> int:
-    """List the centres to which samples of a tile might move, and those present in it.
-
-    Returns the length of the list, ``scratch.chosen[thread]``.
-    """
+    """List centres to which samples of a tile might move, and those present; return how many."""
     samples, exact, scratch = work.samples, work.centers.exact, work.scratch
     gaps, present, gap_limits = state.gaps, state.present, scratch.gap_limits
     chosen, offsets, away = scratch.chosen[thread], scratch.offsets[thread], scratch.away[thread]
@@ -172,19 +163,13 @@ def leaving_factor(total: float, weight: float) -> float:
 
 @jit
 def arriving_divisor(total: float, weight: float) -> float:
-    """Return (W + w) / W, of which an arrival costs w‖x − c‖²; zero for an empty cluster.
-
-    No sample may move there, for the engine refills empty clusters.
-    """
+    """Return (W + w) / W, of which an arrival costs w‖x − c‖²; zero bars an empty cluster."""
     return (total + weight) / total if total > 0.0 else 0.0
 
 
 @jit(inline=False)
 def mark_tile(work: WorkArrays, state: State, tile: int, thread: int, count: int) -> None:
-    """Compare the samples of a tile with the chosen centres, and mark those that would gain.
-
-    Single precision, with its error on the side of a move, decides which pairs to confirm.
-    """
+    """Mark samples of a tile that would gain; single precision errs on the side of confirming."""
     samples, scratch = work.samples, work.scratch
     chosen, shares = scratch.chosen[thread], scratch.shares[thread]
     scores, lanes = scratch.scores[thread], scratch.lanes[thread]
@@ -218,10 +203,7 @@ def weigh_lanes(
 
 @jit(inline=False)
 def confirm(work: WorkArrays, state: State, tile: int, j: Index, likely: np.uint64) -> None:
-    """Mark the samples that gain by a move to centre ``j``, in double precision.
-
-    ``likely`` has the bits of the samples of the tile to look at.
-    """
+    """Mark which of the ``likely`` samples (bits) gain by a move to ``j``, in double precision."""
     samples, centers, marks = work.samples, work.centers, work.scratch.marks
     while likely != 0:
         lane = first_lane(likely)

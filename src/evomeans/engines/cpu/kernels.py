@@ -1,8 +1,4 @@
-"""How kernels are called: instructions, types, addresses, and what a fit lets be compiled before.
-
-The tables of calls let several processes compile at the same time. A small fit would find the same
-kernels by itself, but one after the other; docs/background/cpu-engine.md has the measurement.
-"""
+"""How kernels are called: instructions, types, addresses, and what is compiled before a fit."""
 
 from __future__ import annotations
 
@@ -51,8 +47,7 @@ from evomeans.typing import Integers
 
 # ---- what a refinement is to do, as kernels read it ----------------------------------------------
 
-# One record with all numbers of a move, an order and its local search, by their names. So a new
-# number is a field there, and a kernel that reads it.
+# One record with all numbers of a move, an order and its local search, by their names.
 TYPES = {"int": np.int64, "float": np.float64, "bool": np.bool_}
 OF_ORDER = [(one.name, TYPES[str(one.type)]) for one in fields(Order) if one.type in TYPES]
 OF_SEARCH = [(one.name, TYPES[str(one.type)]) for one in fields(LocalSearch) if one.type in TYPES]
@@ -110,9 +105,8 @@ class Move(NamedTuple):
         )
 
 
-# Kernels that others call by their addresses, which are 0 where a kernel is not wanted. Many
-# searches do not make single moves, and would compile them for nothing if they were a part of the
-# kernel; and two kernels can be compiled at the same time.
+# Kernels that others call by their addresses, 0 where one is not wanted: many searches do not make
+# single moves, and need not compile them.
 CALLED: dict[str, Any] = {
     "refine": refine,
     "choose": choose_parts,
@@ -222,11 +216,7 @@ class Kernels:
 def calls(
     X: Any, n_clusters: int, abilities: frozenset[Ability], *, breeding: bool, momentum: bool
 ) -> list[Call]:
-    """Return the calls of a fit, with arguments of the right types and next to no size.
-
-    Of ``X``, only the types and the number matter. ``abilities`` are what the search uses beyond
-    K-means; if ``breeding``, it crosses solutions.
-    """
+    """Return the calls of a fit, with small arguments of the right types, to be compiled before."""
     work = work_arrays(blank_samples(X), 1, 1)
     samples, kernels = work.samples, Kernels(work, n_clusters)
     single, double, grid = samples.radii, np.zeros(1), np.zeros((1, 1))

@@ -83,8 +83,7 @@ class Samples(NamedTuple):
 
     Tiles are runs of WIDTH neighbouring rows. A *place* is a row number in the order of the tiles.
 
-    * ``rows``: the samples by place, an (n, d) array or
-      :class:`~evomeans.engines.cpu.layout.SparseRows`.
+    * ``rows``: the samples by place, an (n, d) array or :class:`SparseRows`.
     * ``order`` (n,): the user's row at each place.
     * ``places`` (n,): the place of each of the user's rows.
     * ``weights`` (n,) by place; empty for equal weights.
@@ -99,7 +98,6 @@ class Samples(NamedTuple):
     * ``scales`` (d + 1,) and ``limb``: see :mod:`~evomeans.engines.cpu.sums`.
     """
 
-    # An array or SparseRows: kernels pass it to the functions below, which know both.
     rows: Any
     order: NDArray[np.uint32]
     places: NDArray[np.uint32]
@@ -334,8 +332,7 @@ def aligned(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
 
 Rows = NDArray[np.floating[Any]]
 
-# Where ‖x‖² + ‖c‖² − 2x·c is below this share of the squared norms, it has lost too many digits to
-# cancellation. The direct form takes over.
+# Below this share of ‖x‖² + ‖c‖², their sum − 2x·c has lost too many digits: use the direct form.
 CANCELLED_SHARE = 1e-3
 
 

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from evomeans.engines.cpu.layout import Solution, count_tiles
 
-# What may be kept of a solution. With more than about 230 clusters the gaps take too much, and a
-# child starts from nothing. That costs little compared with the rest of its K-means.
+# What may be kept of a solution: with more than about 230 clusters, a child starts from nothing.
 MOST_BYTES_PER_SAMPLE = 20
 
 
@@ -37,14 +36,12 @@ Kept = tuple[weakref.ref[KeptSolution], Solution, int]
 
 
 class Memory:
-    """Keeps solutions within a budget of bytes: the least recently used is forgotten first.
+    """Keeps solutions, at least one, within a ``budget`` of bytes: the least recently used goes.
 
-    Arrays of forgotten and of abandoned solutions are used again: fresh memory has to be mapped by
-    the system page by page, which for large data takes longer than filling it.
+    Arrays of forgotten solutions are used again: fresh memory has to be mapped by the system page
+    by page, which for large data takes longer than filling it.
 
     Workers share it. What one of them reads, no other makes it forget.
-
-    * ``budget``: bytes; at least one solution is always kept.
     """
 
     def __init__(self, budget: int) -> None:
@@ -100,10 +97,7 @@ class Memory:
         return self._sizes[shape]
 
     def lend(self, handle: Any, n_clusters: int) -> Solution | None:
-        """Return what is known of a handle of this engine, or None.
-
-        Nobody else uses its memory until :meth:`take_back`.
-        """
+        """Return what is known of a handle, or None; nobody reuses it until :meth:`take_back`."""
         with self._lock:
             if not self._is_own(handle, n_clusters) or handle.solution is None:
                 return None

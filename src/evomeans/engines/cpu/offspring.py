@@ -1,12 +1,8 @@
 """A whole offspring in one kernel: cross two solutions, and refine the child.
 
 The crossovers are those of :mod:`evomeans.search.crossover`, by the same kernels. Whatever is out
-of the ordinary is left to the search, which can do the same step by step.
-
-Partition crossover is here as well. Connect a cluster of one solution with a cluster of the other
-if they have a sample in common. Each connected component is a *part*, and the sum of squares is the
-sum over the parts. So the better version of every part can be taken, as long as that makes k
-clusters in all.
+of the ordinary is left to the search, which can do the same step by step. The *parts* of partition
+crossover are explained in docs/background/cpu-engine.md ("The better parts of two solutions").
 """
 
 from __future__ import annotations
@@ -135,9 +131,8 @@ def make_offspring(
 ) -> None:
     """Cross two solutions, relocate a centre of the child, and refine it, all in one thread.
 
-    * ``work``: its ``record`` is that of the refinement. ``tries_parts`` says whether the better
-      parts of both are taken, if that is better than either; no centre is relocated then. ``way``
-      is what to do otherwise, see :class:`~evomeans.engines.protocol.Way`.
+    The record of ``work`` says how: with ``tries_parts``, by the better parts of both, if that is
+    better than either, and without relocation; otherwise by ``way``.
     """
     todo, outcome = work.record[0], work.scratch.outcome[0]
     child, is_second = work.centers.target, arrays.is_second
@@ -199,10 +194,8 @@ def merge_centers(
 ) -> bool:
     """Merge the clusters of both until k are left; return whether that was done.
 
-    It is not if one of them has no weight, or if the merging was stopped. ``merge`` is the address
-    of :func:`~evomeans.kernels.ward.merge`.
-
-    Clusters that begin with one of the first solution keep its place.
+    It is not if one of them has no weight, or if merging was stopped. Clusters that begin with one
+    of the first solution keep its place. ``merge`` is an address of ``kernels.ward.merge``.
     """
     k, heaviest = child.shape[0], 0.0
     for j in range(k):

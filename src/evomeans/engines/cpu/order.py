@@ -1,14 +1,11 @@
 """The order of the samples: neighbours in space become neighbours in memory.
 
 The samples are split in half again and again, across the direction in which they extend most, until
-a part fills one tile. All that matters is that samples of a tile share a centre and its rivals, as
-they mostly do even with dozens of features. The order affects the speed of the kernels. K-means and
-seeding give the same result in any order; swaps may not.
+a part fills one tile. K-means and seeding give the same result in any order; swaps may not.
 
-Of many samples, neighbours first come into the same bucket, and then each bucket into order. A tree
-of hyperplanes, found by a small part of the samples, leads every sample to one of some thousand
-buckets, in one pass. Buckets fit into the cache of a core, and threads put them into order side by
-side, without a copy of all samples in between.
+Of many samples, neighbours first come into the same of some thousand buckets, by a tree of
+hyperplanes that is found by a small part of the samples. Buckets fit into the cache of a core, and
+threads put them into order side by side.
 """
 
 from __future__ import annotations
@@ -48,8 +45,8 @@ def neighbour_order(
 ) -> NDArray[np.uint32]:
     """Return the rows of ``X`` in an order in which runs of ``width`` rows are neighbours.
 
-    Squares of values must not overflow. The order does not depend on the number of threads.
-    ``check`` is called from time to time; it raises an error if the order is not needed any more.
+    The order is the same for any ``n_jobs``. Squares of values must not overflow. ``check`` raises
+    an error to end this.
     """
     if not isinstance(X, np.ndarray):
         points = sketch(X, check)
@@ -107,10 +104,7 @@ def row_blocks(starts: NDArray[Any]) -> Iterator[slice]:
 
 
 def leading(X: NDArray[Any], check: Callable[[], None]) -> NDArray[np.float64]:
-    """Project dense rows onto about their leading principal components.
-
-    The others tell little about which rows are neighbours, and most of the time would go there.
-    """
+    """Project dense rows onto about their leading principal components, which tell neighbours."""
     directions = leading_directions(polled(X), LEADING, check)
     return np.asarray(X @ directions.astype(X.dtype), dtype=np.float64)
 
@@ -201,10 +195,7 @@ def divide(
 def find_direction(
     points: NDArray[Any], order: NDArray[np.uint32], first: int, last: int, vectors: FloatArray
 ) -> None:
-    """Set ``vectors[0]`` to about the first principal component of ``order[first:last]``.
-
-    By power iteration on a few of the samples. The other two vectors are working memory.
-    """
+    """Set ``vectors[0]`` to about the first principal component, by power iteration on a few."""
     direction, mean, pull = vectors[0], vectors[1], vectors[2]
     n_features = points.shape[1]
     step = max(1, (last - first) // POLLED)
@@ -247,10 +238,7 @@ def project(points: NDArray[Any], i: int, direction: FloatArray) -> float:
 def partition(
     order: NDArray[np.uint32], keys: FloatArray, first: int, last: int, middle: int
 ) -> None:
-    """Reorder places ``first`` to ``last`` so that no key before ``middle`` exceeds one after it.
-
-    Quickselect (Hoare 1961).
-    """
+    """Reorder places so that no key before ``middle`` exceeds one after it: quickselect (Hoare)."""
     low, high = first, last - 1
     while low < high:
         pivot = keys[(low + high) // 2]
@@ -284,10 +272,7 @@ ROUTED_AT_ONCE = 2**17
 def ordered_rows(
     X: NDArray[Any], frame: Frame, width: int, n_jobs: int, check: Callable[[], None] = lambda: None
 ) -> tuple[NDArray[np.uint32], NDArray[Any]]:
-    """Return the order in which runs of ``width`` rows are neighbours, and the rows in the frame.
-
-    ``check`` is called from time to time; it raises an error if the rows are not needed any more.
-    """
+    """Return an order in which runs of ``width`` rows are neighbours, and the rows in the frame."""
     order, ends = into_buckets(X, frame, n_jobs, check)
     rows = np.empty(X.shape, X.dtype)
 
@@ -347,10 +332,7 @@ def split(
     keys: FloatArray,
     vectors: FloatArray,
 ) -> None:
-    """Halve the points again and again; there are as many of them for every leaf of the tree.
-
-    For ``keys`` and ``vectors`` see :func:`divide`.
-    """
+    """Halve the points again and again; every leaf of the tree has as many. See :func:`divide`."""
     n_nodes, size = thresholds.shape[0], order.shape[0]
     for node in range(n_nodes):
         # The first of its level has the number ``level`` − 1.

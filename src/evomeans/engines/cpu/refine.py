@@ -1,11 +1,7 @@
 """A refinement in one kernel: copy the parent, relocate, run K-means, swap centres; and momentum.
 
-The stages of :func:`descend`, each a move of the centres followed by an assignment:
-
-    BEGIN ──► PLACE ──► LLOYD ──► … ──► LLOYD ──► fixed point ──► single moves ──► LLOYD ──► …
-      └── no centre removed ──►┘                       └── none, or not wanted: the end
-
-All threads run the same code. They leave the loop together, since every reason to leave it is data
+"What is valid when" in docs/background/cpu-engine.md shows the stages of :func:`descend`. All
+threads run the same code. They leave the loop together, since every reason to leave it is data
 that all of them read after the same barrier.
 """
 
@@ -81,11 +77,7 @@ def copy_state(parent: State, state: State, thread: int, n_threads: int) -> None
 
 @jit(inline=False)
 def conclude(work: WorkArrays, found: Solution, is_limited: bool) -> None:
-    """Write down the solution.
-
-    If K-means ``is_limited``, its last assignment has changed clusters, and no move of their
-    centres followed that would have set their weights.
-    """
+    """Write down the solution; if K-means ``is_limited``, set the weights of clusters as well."""
     samples, centers, totals = work.samples, work.centers, found.sums
     last = totals.shape[2] - 1
     for j in range(totals.shape[0]):
@@ -239,10 +231,7 @@ def step(
 def sum_distances(
     work: WorkArrays, state: State, power: Index, thread: int, n_threads: int
 ) -> None:
-    """Set the inertia of the outcome to Σ w‖x − c‖ᵖ over all samples and their own centres.
-
-    The terms are in ``scratch.nearby``, and their sums over chunks in ``scratch.partial``.
-    """
+    """Set the inertia of the outcome to Σ w‖x − c‖ᵖ over all samples and their own centres."""
     samples, scratch = work.samples, work.scratch
     set_distances(samples, state, work.centers.exact, power, scratch, thread, n_threads)
     meet(scratch.barrier, n_threads)
@@ -315,9 +304,7 @@ def is_touched(touched: NDArray[np.uint8], j: int) -> bool:
 
 # ---- momentum ------------------------------------------------------------------------------------
 
-# The rules are those of engines/course.py, and so is the arithmetic, to the last bit. A run takes
-# dozens of iterations, and if Python decided after each of them where centres go, all other threads
-# would wait for it.
+# The rules are those of engines/course.py, and so is the arithmetic, to the last bit.
 
 # What comes next, in ``MomentumState.verdict``.
 GO_ON, ARRIVED, HOPELESS = range(3)

@@ -1,13 +1,10 @@
 """Seeding in a few rounds (k-means‖), where a pass over all samples for each centre takes long.
 
 Each round draws hundreds of samples at once, by their squared distance to those drawn before, and
-compares all samples with them in matrix products. That takes the time of few assignments, while
-greedy k-means++ reads all samples again for every centre. The samples are then summed up by the
-means of those that are closest to each of the drawn ones. Where time is short, all this happens in
-leading directions of samples with many features. If there is hardly time for K-means, a few steps
-follow in which samples are compared only with centres near their own. On sentence embeddings, that
-is there in a third of the time that K-means takes from here, but K-means from there ends 0.5 %
-higher.
+compares all samples with them in matrix products. The samples are then summed up by the means of
+those that are closest to each of the drawn ones. Where time is short, all this happens in leading
+directions. If there is hardly time for K-means, a few steps follow in which samples are compared
+only with centres near their own.
 """
 
 from __future__ import annotations
@@ -28,9 +25,8 @@ from evomeans.engines.rules import total_weights
 from evomeans.engines.workers import side_by_side, threads_for
 from evomeans.typing import FloatArray, Labels
 
-# Samples drawn for each cluster in all rounds together. With 20,000 sentence embeddings and 1,000
-# clusters, K-means ends as low as after greedy k-means++, in a third of the time; four for each
-# cluster lead 0.5 % lower and take twice as long. One to four rounds are equally good there.
+# Samples drawn for each cluster in all rounds together: with more, K-means ends a little lower and
+# takes longer. One to four rounds are equally good.
 PER_CLUSTER, ROUNDS = 2, 3
 # Samples far out take all places of a round. As long as the last round has divided the sum of
 # squared distances by this, another one follows; but no more than these in all: so few points for
@@ -80,14 +76,9 @@ def sum_up(
     n_jobs: int,
     check: Callable[[], None],
 ) -> Seeds:
-    """Draw samples as in k-means‖ [1]_, and sum up all samples.
+    """Draw samples as in k-means‖ (Bahmani et al., PVLDB 5, 2012), and sum up all samples.
 
-    ``X`` (n, d) are dense samples in data units. ``check`` is called from time to time, and raises
-    an error if the result is needed no more.
-
-    References
-    ----------
-    .. [1] Bahmani, B. et al. (2012). "Scalable k-means++". PVLDB 5, 622-633.
+    ``X`` (n, d) are dense samples in data units. ``check`` raises an error to end this.
     """
     # So scaled that no product overflows.
     own = np.ones(len(X)) if weights is None else weights / weights.max()
@@ -116,14 +107,10 @@ def sum_up(
 
 
 def draw(chances: FloatArray, count: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Draw so many different samples, one after the other, by their chances [1]_.
+    """Draw so many different samples by their chances, fewer if no others have a chance.
 
-    They are fewer if no others have a chance.
-
-    References
-    ----------
-    .. [1] Efraimidis, P. S. and Spirakis, P. G. (2006). "Weighted random sampling with a
-       reservoir". Information Processing Letters 97, 181-185.
+    See Efraimidis and Spirakis, "Weighted random sampling with a reservoir", Information Processing
+    Letters 97, 2006.
     """
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         turns = rng.standard_exponential(len(chances)) / (chances / chances.max())
@@ -228,19 +215,14 @@ def near_labels(
 
 # ---- leading directions, and the way back to all features ----------------------------------------
 
-# With hundreds of features, nearly all of what tells clusters apart lies in some dozens of
-# directions. K-means on these takes a fraction of the time, and the means of its clusters, in all
-# features, are a start that a few iterations of K-means improve further.
+# With hundreds of features, some dozens of directions tell clusters apart. The means of clusters
+# found in these are a start for K-means in all features.
 
 
 def project(
     X: NDArray[Any], frame: Frame, n_directions: int, n_jobs: int, check: Callable[[], None]
 ) -> NDArray[Any]:
-    """Return dense samples on their leading directions.
-
-    ``X`` is in data units. ``check`` is called from time to time, and raises an error if the
-    samples are needed no more.
-    """
+    """Return dense samples ``X``, in data units, on their leading directions."""
     result = np.empty((len(X), n_directions), X.dtype)
     with nearest.one_blas_thread:
         directions = leading_directions(frame.encode(polled(X)), n_directions, check)
@@ -263,10 +245,7 @@ def cluster_means(
     others: FloatArray,
     n_jobs: int = 1,
 ) -> FloatArray:
-    """Return the means of clusters in the frame; of those without weight, the ``others`` (k, d).
-
-    The result does not depend on ``n_jobs``.
-    """
+    """Return the means of clusters in the frame; ``others`` (k, d) for those without weight."""
     k, n_samples = len(others), X.shape[0]
     own = np.ones(n_samples) if weights is None else weights
 
@@ -280,7 +259,7 @@ def cluster_means(
 
     sums, begins = np.zeros(others.shape), range(0, n_samples, ROWS_IN_DOUBLE)
     run = map if n_jobs == 1 else threads_for(n_jobs).map
-    # No more parts at a time than threads: each has sums of its own.
+    # No more parts at a time than threads: each has sums of its own. They are added in order.
     for first in range(0, len(begins), n_jobs):
         for some in run(sums_of, begins[first : first + n_jobs]):
             sums += some

@@ -1,7 +1,4 @@
-"""From the data of the user to the arrays that the kernels read, at once or when they are needed.
-
-To put many rows into order takes as long as dozens of looks at all of them.
-"""
+"""From the data of the user to the arrays that kernels read, at once or when they are needed."""
 
 from __future__ import annotations
 
@@ -207,19 +204,13 @@ def sparse_rows(X: Any, check: Callable[[], None] = lambda: None) -> SparseRows:
     return SparseRows(X.indptr.copy(), X.indices.copy(), X.data, squares, *none)
 
 
-def squared_norms(samples: Samples) -> FloatArray:
-    """Return ‖x‖² of every sample, without a float64 copy of them all."""
-    if isinstance(samples.rows, SparseRows):
-        return samples.rows.squares
-    return np.einsum("ij,ij->i", samples.rows, samples.rows, dtype=np.float64)
-
-
 def sit_on_centers(samples: Samples, nearby: FloatArray) -> bool:
-    """Whether all samples that count equal their centres up to rounding.
-
-    ``nearby`` (n,) are the weighted squared distances to these, by place.
-    """
-    norms = squared_norms(samples)
+    """Whether all samples with weight equal their centres; ``nearby`` (n,) is as in Scratch."""
+    rows = samples.rows
+    if isinstance(rows, SparseRows):
+        norms = rows.squares
+    else:
+        norms = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
     if len(samples.weights):
         counted = np.flatnonzero(samples.weights)
         nearby, norms = nearby[counted] / samples.weights[counted], norms[counted]
@@ -247,19 +238,15 @@ def with_room(samples: Samples, k: int, n_features: int) -> Samples:
 
 
 def can_move_singles(X: Any) -> bool:
-    """Whether single moves are worth their time: sparse rows must not be nearly empty.
-
-    Two centres, with all their coordinates, follow every sample that moves.
-    """
+    """Whether single moves are fast enough: two dense centres follow every sample that moves."""
     return not is_sparse(X) or NEARLY_EMPTY * X.nnz >= X.shape[0] * X.shape[1]
 
 
 class DeferredSamples:
     """Samples that are prepared when they are first needed. Workers share one of these.
 
-    * ``prepare``: returns the samples, with neighbours put together if its argument ``in_order``
-      says so. Its argument ``check`` raises Abandoned to end the preparation.
-    * ``insists``: whether to put them together after a preparation that was ended, too.
+    ``prepare`` takes ``in_order`` and ``check``, as :func:`encode_samples` does. ``insists`` says
+    whether to put the samples into order even after a preparation that was ended.
     """
 
     def __init__(self, prepare: Callable[..., Samples], *, in_order: bool, insists: bool) -> None:

@@ -1,13 +1,10 @@
 """k-means++, and draws of samples by their distance to the closest centre.
 
-Centres are drawn one after the other, by squared distance to those drawn before.
-
 After every draw, the distance D of each sample to its closest centre has to be updated. A tile is
 skipped if it is too far from the new centre, given an upper bound of D over its samples. In the
 other tiles, single precision finds the few samples that may have come nearer, 64 at a time, and
-double precision computes how near. Each sample is measured about log k times instead of k times.
-All candidates of a centre share one pass over the tiles, whose bits tell which samples to measure
-again for the candidate that is kept.
+double precision computes how near. All candidates of a centre share one pass over the tiles, whose
+bits tell which samples to measure again for the candidate that is kept.
 """
 
 from __future__ import annotations
@@ -48,10 +45,7 @@ def set_distances(
     thread: int,
     n_threads: int,
 ) -> None:
-    """Set ``scratch.nearby[i]`` to wᵢ‖xᵢ − c‖ᵖ, c the own centre, for a thread's tiles.
-
-    The power p is 1 or 2.
-    """
+    """Set ``scratch.nearby[i]`` to wᵢ‖xᵢ − c‖ᵖ, with the own centre c and p = 1 or 2."""
     rows, labels, nearby = samples.rows, state.labels, scratch.nearby
     n_tiles = labels.shape[0]
     for nth in range(n_tiles):
@@ -68,10 +62,7 @@ def set_distances(
 
 @jit
 def sum_nearby(places: NDArray[np.uint32], scratch: Scratch, thread: int, n_threads: int) -> None:
-    """Set ``scratch.partial`` to the sums of ``nearby`` over a thread's chunks of user rows.
-
-    In the user's order, so that the sums do not depend on the tiles.
-    """
+    """Set ``scratch.partial`` to sums of ``nearby`` over a thread's chunks, in the user's order."""
     nearby, partial = scratch.nearby, scratch.partial
     first, last = share(partial.shape[0], thread, n_threads)
     for chunk in range(first, last):
@@ -106,10 +97,7 @@ def sum_chunks(partial: FloatArray) -> float:
 def draw_nearby(
     nearby: FloatArray, partial: FloatArray, places: NDArray[np.uint32], quantile: float
 ) -> np.uint32:
-    """Draw a sample with probability proportional to ``nearby``; return its place.
-
-    The samples follow each other in the user's order. Any sample will do if all are zero.
-    """
+    """Draw a sample by its share of ``nearby``, any if all are zero; return its place."""
     return draw_at(nearby, partial, places, quantile * sum_chunks(partial))
 
 

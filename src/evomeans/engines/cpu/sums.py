@@ -1,10 +1,8 @@
 """Cluster sums in fixed point: exact, so that their bits depend on the members alone.
 
-A floating-point sum depends on the order of its terms. So would all results: on the number of
-threads, on the path that K-means took, on whether the state of the parent was still kept.
-Every term wᵢxᵢ is therefore rounded once, to an integer of two *limbs* of up to 60 bits (80 bits in
-all for a million samples), and integers are added and subtracted without further rounding. Equal
-clusters have equal centres, to the last bit, in every individual.
+Every term wᵢxᵢ is rounded once, to an integer of two *limbs* of up to 60 bits (80 bits in all for a
+million samples), and integers are added and subtracted without further rounding. Equal clusters
+have equal centres, to the last bit, in every individual.
 
 The value of limbs (upper, lower) in column t is (upper + lower / limb) / scales[t].
 """
@@ -70,10 +68,7 @@ def update_center(
     j: Index,
     totals: NDArray[np.int64],
 ) -> None:
-    """Set centre ``j`` to the mean of its cluster; the centre of an empty cluster stays.
-
-    The total of ``sums`` (threads, k, 2, d + 1) counts, which each thread has added to.
-    """
+    """Set centre ``j`` to its mean over the ``sums`` of all threads; that of an empty one stays."""
     n_features, scales = centers.shape[1], samples.scales
     for half in range(LIMBS):
         for t in range(n_features + 1):

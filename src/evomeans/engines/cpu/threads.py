@@ -1,7 +1,6 @@
 """A group of threads (a *team*) that run one kernel together and meet at barriers inside it.
 
-Handing every step of every K-means iteration to a thread pool would cost more than the steps. So
-all threads enter the same compiled function once per refinement and synchronise there by spinning.
+Handing every step of K-means to a thread pool would cost more than the step.
 """
 
 from __future__ import annotations
@@ -19,9 +18,8 @@ from numpy.typing import NDArray
 from evomeans.compiled.jit import jit
 from evomeans.engines.protocol import Abandoned
 
-# About as long as a balanced step takes. After that, other threads get the core, and after as many
-# more rounds it sleeps: on a busy machine, a thread that sleeps is served first when it wakes,
-# while one that yields waits until all others have had their turn.
+# About as long as a balanced step takes. After that, a thread yields, and after as many more rounds
+# it sleeps: on a busy machine, a thread that wakes is served before one that yields.
 SPINS_BEFORE_YIELD = 1000
 YIELDS_BEFORE_SLEEP = 200
 # Consecutive tiles of one thread, so that threads seldom write to the same cache line.
@@ -38,10 +36,7 @@ MICROSECONDS_OF_SLEEP = 0 if os.name == "nt" else 50
 
 @jit
 def nth_item(nth: int, thread: int, n_threads: int) -> int:
-    """Return the nth tile of a thread's share; threads take TURN neighbouring tiles each in turn.
-
-    The work is where centres move, in neighbouring tiles, and should be balanced.
-    """
+    """Return the nth tile of a thread's share: TURN neighbours in turn, to balance the work."""
     return (nth // TURN * n_threads + thread) * TURN + nth % TURN
 
 
@@ -55,8 +50,7 @@ def share(count: int, thread: int, n_threads: int) -> tuple[int, int]:
 def meet(barrier: NDArray[np.int64], n_threads: int) -> None:
     """Wait until all ``n_threads`` threads have called this; their writes are then visible.
 
-    * ``barrier`` (16,), zeros at first: ARRIVALS, GENERATION, and ABANDONED: not zero if a thread
-      has failed, and then no thread waits.
+    ``barrier`` (16,) is zero at first. No thread waits once its entry ABANDONED is set.
     """
     if n_threads == 1:
         return
@@ -118,10 +112,7 @@ class ThreadTeam:
         self._pool = ThreadPoolExecutor(max(1, n_threads - 1), "evomeans")
 
     def run(self, kernel: Callable[..., None], *arguments: Any) -> None:
-        """Run the kernel once in every thread and return when all are done.
-
-        See :meth:`check`.
-        """
+        """Run the kernel once in every thread; return when all are done. See :meth:`check`."""
         self.barrier[:] = 0
         self.check()
         others: list[Future[None]] = []

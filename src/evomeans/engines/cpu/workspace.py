@@ -75,10 +75,6 @@ class Workspace:
             *numbers_of(order),
         )
 
-    def forget_swaps(self) -> None:
-        """Forget how many swaps the last run kept, in case the next one does not begin."""
-        self.scratch.outcome["swaps_kept"] = -1
-
     def swap(self, state: State, count: int, seed: float) -> bool:
         """Try swaps; return whether any was kept. The result is in ``swapped``."""
         if self.k < 2:
@@ -113,10 +109,7 @@ class Workspace:
     def better_parts(
         self, first: tuple[NDArray[Any], FloatArray], second: tuple[NDArray[Any], FloatArray]
     ) -> tuple[Flags, Flags] | None:
-        """Choose the better versions of parts; see :mod:`~evomeans.engines.cpu.offspring`.
-
-        Of both solutions, labels (tiles, WIDTH) and centres (k, d).
-        """
+        """Choose the better versions of parts, by labels (tiles, WIDTH) and centres of both."""
         parts = self._parts
         choose_parts(self.samples, *first, *second, parts)
         if not parts.is_better[0]:

@@ -1,7 +1,6 @@
 """The GPU engine: batches of solutions refined together, in PyTorch and Triton.
 
-Here stands which device it works on, and what is missing if there is none. No package is imported
-for that, so that a missing one can be reported before it is needed.
+This module names the device, or what is missing for it, without importing any package.
 """
 
 import importlib.util

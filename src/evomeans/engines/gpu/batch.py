@@ -188,10 +188,7 @@ class Lloyd:
         self.ops.tally(self.batch)
 
     def run(self, n_solutions: int, most: int = MAX_ITERATIONS) -> None:
-        """Iterate until the solutions that were activated stand still, at most so many times.
-
-        ``most`` is a multiple of the iterations that are queued together.
-        """
+        """Iterate until all stand still or ``most`` times, a multiple of ITERATIONS_AT_ONCE."""
         if self.batch.on_cpu:
             for _ in range(most):
                 self.check()

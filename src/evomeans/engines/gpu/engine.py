@@ -33,8 +33,7 @@ WORTH_A_DEVICE = 20_000_000
 PRODUCTS_OF_A_ROUND, SMALLEST_ROUND = 2**39, 4
 # Iterations of K-means before solutions are merged into the start of another one.
 ITERATIONS_OF_A_PART = 8
-# Rows from which on momentum pays: the host looks at the centres after every iteration then, which
-# takes as long as an iteration on fewer rows.
+# Rows from which on momentum saves time, although the host looks at the centres in every iteration.
 MANY_ROWS_ON_DEVICE = 500_000
 # Distances of this many rows and one centre are computed together.
 ROWS_AT_ONCE = 2**16
@@ -134,10 +133,7 @@ class GpuEngine(PlainKMeans):
         return self._in_data_units(rows), own
 
     def subsample(self, drawing: Drawing) -> GpuEngine | CpuEngine:
-        """Make an engine over rows that are drawn by their weights and distances.
-
-        It is one on the CPU if there is not enough work for the device.
-        """
+        """Make an engine over rows that are drawn; on the CPU if there is little work."""
         rows, own = self._chosen(drawing)
         n_jobs, frame = self.n_jobs, self.frame
         if drawing.centers is None or drawing.centers.size * len(rows) < WORTH_A_DEVICE:

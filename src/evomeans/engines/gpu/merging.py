@@ -23,8 +23,7 @@ def merge_many(
 ) -> tuple[Any, Any, Any]:
     """Merge clusters until ``k`` are left; see :func:`~evomeans.kernels.ward.pnn_merge`.
 
-    * ``centers`` (n, d) and ``weights`` (n,): float64; modified.
-    * ``check``: called before each step; raises an error to end them.
+    ``centers`` (n, d) and ``weights`` (n,) are modified. ``check`` raises an error to end it.
     """
     left = torch.arange(len(centers), device=centers.device)
     while (n_mergers := len(left) - k) > 0:

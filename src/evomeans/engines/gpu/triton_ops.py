@@ -29,10 +29,9 @@ from evomeans.engines.gpu.samples import (
     DeviceSamples,
 )
 
-# Programs share the doubtful samples of a solution, or those that changed their label. There are at
-# least FEWEST_PROGRAMS for a solution. Few solutions of many samples would leave most of the device
-# idle, so they get more: one for every SAMPLES_PER_PROGRAM samples, as long as all solutions
-# together have no more than MOST_PROGRAMS.
+# Programs share the doubtful samples of a solution, or those that changed their label. There is one
+# for every SAMPLES_PER_PROGRAM samples: at least FEWEST_PROGRAMS for a solution, and beyond that no
+# more than MOST_PROGRAMS for all.
 FEWEST_PROGRAMS, MOST_PROGRAMS, SAMPLES_PER_PROGRAM = 64, 2048, 1024
 # The arrays of a batch that go together, in the order in which kernels take them.
 ACTIVE = attrgetter("active", "n_active")

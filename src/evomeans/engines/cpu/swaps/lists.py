@@ -1,15 +1,12 @@
 """A solution that can be changed one sample at a time, and restored as it was.
 
-With few samples per cluster, it is far cheaper to visit the clusters that a change affects than to
-look at all samples. So clusters are linked lists of samples here, with means, weights and sums of
-squares that follow every sample that leaves or joins (``moves.py``). The :class:`UndoLog` is an
-undo log, and a queue of clusters to visit.
+Clusters are linked lists of samples, with means, weights and sums of squares that follow every
+sample that leaves or joins (``moves.py``). The :class:`UndoLog` restores them.
 
-For dense rows ``Clusters.centers`` are the means. For sparse ones a mean is
-``centers[j]·scales[j]``, and its squared norm is ``norms[j]``. So a sample that joins or leaves
-changes the few coordinates that it has and two numbers, and no distance needs more:
-‖x − c‖² = ‖x‖² + ‖c‖² − 2x·c. Digits that cancel there cost time at most: swaps only have to find a
-place from where K-means continues, and what they find is compared with what was before.
+For sparse rows a mean is ``centers[j]·scales[j]``, and its squared norm is ``norms[j]``. So a
+sample that joins or leaves changes the few coordinates that it has and two numbers, and no distance
+needs more: ‖x − c‖² = ‖x‖² + ‖c‖² − 2x·c. Digits that cancel there cost time at most: what swaps
+find is compared with what was before, and is only a start for K-means.
 """
 
 from __future__ import annotations

@@ -189,8 +189,8 @@ def close_undo(undo: UndoLog) -> None:
         undo.numbers[number] = 0
 
 
-# Clusters that the samples of one cluster may move to. This bounds the cost of a swap where all
-# clusters are neighbours. K-means and single moves on all samples find what is missed.
+# Clusters that the samples of one cluster may move to, which bounds the cost of a swap. K-means and
+# single moves on all samples find what is missed.
 RANGE = 8
 # Clusters with at least LARGE_CLUSTER samples on average are large. There, a swap that has
 # succeeded ends after a round that adds less than the share LITTLE to its total gain. K-means on
@@ -202,10 +202,7 @@ LARGE_CLUSTER, LITTLE = 512, 0.2
 def dissolve(
     samples: Samples, clusters: Clusters, undo: UndoLog, removed: Index, neighbours: int
 ) -> float:
-    """Let the samples of a cluster join others; return by how much the sum of squares grows.
-
-    :func:`~evomeans.engines.cpu.swaps.search.find_neighbours` has listed the others.
-    """
+    """Let the samples of a cluster join the listed neighbours; return what Σ w‖x − c‖² grows by."""
     remember(samples, clusters, undo, removed)
     change = -clusters.errors[removed]
     following = clusters.first[removed]
@@ -254,9 +251,7 @@ def begin_cluster(samples: Samples, clusters: Clusters, undo: UndoLog, j: Index)
 def move_samples(samples: Samples, clusters: Clusters, undo: UndoLog, change: float) -> float:
     """Move single samples until that gains little or nothing more, or the swap has no hope.
 
-    * ``change``: by how much the swap has changed the sum of squares so far.
-
-    Returns the change in the end. A positive value may be too high.
+    Takes and returns the ``change`` of the sum of squares. A positive result may be too high.
     """
     numbers = undo.numbers
     before, left = change, numbers[WAITING]
@@ -298,10 +293,7 @@ def separation_limit(clusters: Clusters, source: Index, target: Index) -> float:
 def insert(
     names: NDArray[np.int32], keys: FloatArray, count: int, most: int, name: Index, key: float
 ) -> int:
-    """Insert a name into a list sorted by keys, unless it is full of lower ones; return its length.
-
-    The list has ``count`` entries, and at most ``most``.
-    """
+    """Insert a name into ``count`` ones sorted by keys, at most ``most``; return their number."""
     if count == most and key >= keys[count - 1]:
         return count
     count = min(count + 1, most)

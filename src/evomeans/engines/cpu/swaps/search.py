@@ -1,15 +1,8 @@
 """Swaps: a centre is removed, another begins elsewhere, and the effects are followed locally.
 
-docs/background/cpu-engine.md has the steps of a swap. If the sum of squares is lower in the end
-than at first, the swap is kept; otherwise everything is restored. One that fails by little is
-followed by further ones among the clusters that it has changed, and judged with them: removing a
-centre may help only if those around it are rearranged.
-
-The new cluster is one half of another, by a short 2-means of its samples. With many features, a
-single sample attracts nothing, because every other sample is closer to the mean of its cluster.
-And what a division gains is known before anything is changed, so the best of several can be taken.
-
-Swaps are in double precision and run in one thread.
+docs/background/cpu-engine.md has the steps of a swap. The new cluster is one half of another: with
+many features a single sample attracts nothing, because every other sample is closer to the mean of
+its cluster. Swaps are in double precision and run in one thread.
 """
 
 from __future__ import annotations
@@ -115,26 +108,18 @@ ANYWHERE, FRESH_ONES, AROUND = range(3)
 # The cluster to remove is the cheapest of this share of all, drawn at random, and of at least this
 # number. With all of them, every swap would remove the same cluster.
 COMPARED, AT_LEAST = 0.1, 2
-# Closest clusters that samples of a removed cluster may join. This bounds the cost of a swap where
-# there are many features, and so all clusters are neighbours.
+# Closest clusters that samples of a removed cluster may join, which bounds the cost of a swap.
 NEIGHBOURS = 16
 # How many of the clusters closest to the removed one are around it.
 CLOSEST = 8
-# Of this many halves, the one that gains most becomes the new cluster. A look at one is cheap
-# compared with a swap, and those that gain little hardly ever succeed. With more of them,
+# Of this many halves, the one that gains most becomes the new cluster. With more of them,
 # populations become too much alike.
 HALVES_COMPARED = 8
 
 
 @jit
 def uniform(undo: UndoLog) -> float:
-    """Return the next random number in [0, 1), by SplitMix64 [1]_.
-
-    References
-    ----------
-    .. [1] Steele, G., Lea, D. and Flood, C. (2014). "Fast splittable pseudorandom number
-       generators". OOPSLA 2014, 453-472.
-    """
+    """Return the next number in [0, 1) by SplitMix64 (Steele, Lea and Flood, OOPSLA 2014)."""
     undo.random[0] += np.uint64(0x9E3779B97F4A7C15)
     bits = undo.random[0]
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -145,10 +130,7 @@ def uniform(undo: UndoLog) -> float:
 
 @jit
 def choose_cluster(clusters: Clusters, undo: UndoLog, origin: Index) -> Index:
-    """Return the cluster that is cheapest to remove, among some that are drawn.
-
-    They are drawn from all (ANYWHERE), or from those that are fresh (FRESH_ONES).
-    """
+    """Return the cheapest cluster to remove among some drawn from all, or from the fresh ones."""
     count = clusters.weights.shape[0] if origin == ANYWHERE else undo.numbers[FRESH]
     chosen, least = np.int64(0), np.inf
     for _ in range(max(AT_LEAST, int(COMPARED * count))):
@@ -164,10 +146,7 @@ def choose_cluster(clusters: Clusters, undo: UndoLog, origin: Index) -> Index:
 def choose_half(
     samples: Samples, clusters: Clusters, undo: UndoLog, removed: Index, place: Index, count: int
 ) -> np.bool_:
-    """Leave the half of a cluster in ``undo.group`` that gains most of some; False for none.
-
-    ``place`` says from which clusters, and ``count`` is how many neighbours were found.
-    """
+    """Leave the half of a cluster in ``undo.group`` that gains most of some; False for none."""
     chosen, most = np.int64(-1), 0.0
     for _ in range(HALVES_COMPARED):
         drawn = np.int64(choose_sample(samples, clusters, undo, removed, place, count))
@@ -240,10 +219,7 @@ def draw_member(samples: Samples, clusters: Clusters, j: Index, quantile: float)
 
 @jit(inline=False)
 def find_neighbours(samples: Samples, clusters: Clusters, undo: UndoLog, j: Index) -> int:
-    """List the clusters with the closest centres in ``undo.neighbours``; return their number.
-
-    The closest is first; the keys are squared distances.
-    """
+    """List the closest clusters, and their squared distances, in ``undo``; return how many."""
     names, keys, count = undo.neighbours, undo.neighbour_keys, 0
     set_apart(samples.rows, clusters, undo.apart, j)
     for other in range(clusters.weights.shape[0]):
@@ -253,8 +229,6 @@ def find_neighbours(samples: Samples, clusters: Clusters, undo: UndoLog, j: Inde
     return count
 
 
-# docs/background/how-it-works.md lists what was measured about swaps.
-#
 # This share of the swaps begins the new cluster in one of those closest to the removed one. They
 # repair local mistakes; the others move a centre to anywhere in the data.
 SHARE_AROUND = 0.5
@@ -346,11 +320,7 @@ def swap(
 
 @jit(inline=False)
 def follow_up(samples: Samples, clusters: Clusters, undo: UndoLog, change: float) -> float:
-    """Let further swaps follow one that failed by little, and keep those that gain.
-
-    They remove one of the clusters that have changed, and begin another one around it. Returns the
-    ``change`` of all, and ends as soon as it is negative.
-    """
+    """Let swaps around changed clusters follow one that nearly gained; return the total change."""
     for _ in range(FOLLOWERS):
         moved, most = undo.numbers[MOVED], clusters.labels.shape[0]
         if moved + most > undo.samples.shape[0]:
