@@ -48,58 +48,24 @@ def standing_of(n, k=300):
 
 def test_blocks_are_kept_while_there_is_room():
     """The blocks of one data set do not push each other out; those of another one do."""
-    one = samples_of(640)
+    one, state = samples_of(640), standing_of(64, k=60)
     cache = WorkerCache(3 * memory_of(one))
     assert cache.keep_samples(("x", 0), one)
     assert cache.keep_samples(("x", 1), one)
     assert not cache.keep_samples(("x", 2), one), "a third is for standings"
+    assert not cache.has_room("x", 1)
     assert cache.samples(("x", 2)) is None
     assert cache.keep_samples(("y", 0), one)
-    assert cache.keep_samples(("y", 1), one)
     assert cache.samples(("x", 0)) is None
     assert cache.samples(("x", 1)) is one
-    assert cache.nbytes == (3 * memory_of(one), 0)
+    for name, token in enumerate("xxy"):
+        cache.give((token, name, 0, True), state, serial=0)
+    assert cache.nbytes == (2 * memory_of(one), 3 * state.nbytes)
+    cache.forget("x", frozenset([0]))
+    assert cache.take(("x", 0, 0, True)) is None
     cache.drop("x")
-    assert cache.nbytes == (2 * memory_of(one), 0)
-
-
-def test_blocks_of_data_that_does_not_fit_give_way_to_standings_for_good():
-    one, state = samples_of(640), standing_of(640)
-    cache = WorkerCache(3 * memory_of(one))
-    cache.keep_samples(("x", 0), one)
-    cache.keep_samples(("x", 1), one)
-    fill(cache, "x", state)
-    assert cache.samples(("x", 1)) is one, "all data is here as far as anybody knows"
-    assert not cache.keep_samples(("x", 2), one)
-    fill(cache, "x", state)
-    assert cache.samples(("x", 1)) is None
-    assert not cache.has_room("x", 1)
-    cache.drop("x")
-    assert cache.has_room("x", memory_of(one))
-    assert cache.nbytes == (0, 0)
-
-
-def test_blocks_that_move_leave_with_their_standings():
-    one, state = samples_of(640), standing_of(64)
-    cache = WorkerCache(10**9)
-    for token, block in [("x", 0), ("x", 1), ("y", 1)]:
-        cache.keep_samples((token, block), one)
-        cache.give((token, 7, block, True), state, serial=0)
-    cache.give(("x", 8, 1, True), state, serial=0)
-    cache.forget("x", frozenset([8]))
-    assert cache.take(("x", 8, 1, True)) is None
-    cache.drop("x", [1])
-    assert cache.samples(("x", 1)) is None
-    assert cache.nbytes == (2 * memory_of(one), 2 * state.nbytes)
-    assert cache.take(("x", 7, 0, True)) is not None
-    assert cache.take(("x", 7, 1, True)) is None
-
-
-def fill(cache, token, standing):
-    """Give as many standings as one request could."""
-    for name in range(3 * cache.budget // standing.nbytes):
-        cache.give((token, name, 0, True), standing, serial=0)
-        assert sum(cache.nbytes) <= cache.budget
+    assert cache.take(("x", 1, 0, True)) is None
+    assert cache.nbytes == (memory_of(one), state.nbytes)
 
 
 def test_standings_are_bounded_and_the_oldest_leave_first():

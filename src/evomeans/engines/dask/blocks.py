@@ -58,12 +58,9 @@ def as_dask_array(X: Any) -> Any:
     chunks = row_chunks(even_parts(rows, -(-rows // max(1, begin))), row_bytes)
     whole = chunks, X.shape[1:]
     if isinstance(X, np.memmap):
-        source = FileRows.of(X)
-        if source is not None:
-            return da.from_array(source, chunks=whole, asarray=True, fancy=False)
-        # A copy of rows or columns, that is, an array in memory: Dask cuts it up as such.
-        X = np.asarray(X)
-    return da.from_array(X, chunks=whole, name=False, asarray=True)
+        # A copy of rows or columns is an array in memory: Dask cuts it up as such.
+        X = FileRows.of(X) or np.asarray(X)
+    return da.from_array(X, chunks=whole, name=False, asarray=True, fancy=False)
 
 
 def frame_to_array(frame: Any) -> Any:
@@ -122,8 +119,6 @@ class FileRows:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: np.dtype[Any]
-    version: tuple[int, int]
-    """When the file was last changed, and its size."""
 
     @property
     def ndim(self) -> int:
@@ -147,9 +142,7 @@ class FileRows:
         begin = np.frombuffer(mapped, np.uint8).__array_interface__["data"][0]
         mapped_from = X.offset - X.offset % mmap.ALLOCATIONGRANULARITY
         offset = mapped_from + X.__array_interface__["data"][0] - begin
-        path = Path(name).absolute()
-        version = path.stat().st_mtime_ns, path.stat().st_size
-        return cls(str(path), offset, X.shape, X.strides, X.dtype, version)
+        return cls(str(Path(name).absolute()), offset, X.shape, X.strides, X.dtype)
 
     def __getitem__(self, key: Any) -> NDArray[Any]:
         mapped = np.memmap(self.path, np.uint8, "r")

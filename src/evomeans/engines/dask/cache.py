@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,7 +74,7 @@ class Held(OrderedDict[Any, Any]):
 
 
 class WorkerCache:
-    """Blocks in the form that kernels read, and standings, together within a budget of bytes.
+    """Blocks in the form that kernels read, and standings, each within its share of a budget.
 
     By default, the first task that asks for room decides about the budget: only tasks know the
     memory of their worker.
@@ -85,8 +84,6 @@ class WorkerCache:
         self.budget = budget
         self._samples = Held()
         self._standings = Held()
-        # Data sets of which not all blocks fit.
-        self._scarce: set[str] = set()
         self._lock = threading.Lock()
 
     @property
@@ -94,10 +91,10 @@ class WorkerCache:
         """Bytes of the blocks and of the standings that are kept."""
         return self._samples.nbytes, self._standings.nbytes
 
-    def _limit(self) -> int:
+    def _limit(self, share: float) -> float:
         if self.budget is None:
             self.budget = budget_here()
-        return self.budget
+        return share * self.budget
 
     def samples(self, key: BlockKey) -> Samples | None:
         """Return a block if it is here."""
@@ -106,30 +103,25 @@ class WorkerCache:
             return samples
 
     def has_room(self, token: str, size: int) -> bool:
-        """Whether a block of this size would be kept; if not, no other of its data set is."""
-        with self._lock:
-            own = sum(taken for key, (_, taken) in self._samples.items() if key[0] == token)
-            if own + size > SAMPLES_SHARE * self._limit():
-                self._scarce.add(token)
-            return token not in self._scarce
-
-    def keep_samples(self, key: BlockKey, samples: Samples) -> bool:
-        """Keep a block if there is room, and say whether it is kept.
+        """Whether a block of this size would be kept.
 
         Blocks of other data make room. Blocks of the same data do not: all of them are needed in
-        turn, so evicting one block of the same data for another saves nothing.
+        turn, so evicting one of them for another saves nothing.
         """
+        with self._lock:
+            own: int = sum(taken for key, (_, taken) in self._samples.items() if key[0] == token)
+            return own + size <= self._limit(SAMPLES_SHARE)
+
+    def keep_samples(self, key: BlockKey, samples: Samples) -> bool:
+        """Keep a block if there is room, and say whether it is kept."""
         size = memory_of(samples)
         if not self.has_room(key[0], size):
             return False
         with self._lock:
-            if key in self._samples:
-                return True
-            most = self._limit() - size - self._standings.nbytes
             others = [other for other in self._samples if other[0] != key[0]]
-            while others and self._samples.nbytes > most:
+            while others and self._samples.nbytes + size > self._limit(SAMPLES_SHARE):
                 self._samples.take(others.pop(0))
-            if self._samples.nbytes > most:
+            if self._samples.nbytes + size > self._limit(SAMPLES_SHARE):
                 return False
             self._samples.put(key, samples, size)
             return True
@@ -143,37 +135,18 @@ class WorkerCache:
     def give(self, key: StandingKey, standing: Standing, serial: int) -> None:
         """Keep a standing if there is room; those used least recently make room.
 
-        But not those that the last request used too: like the blocks, they are needed in turn.
-        Blocks make room if not all of their data can be here anyway: what a standing saves is more
-        than what is saved by as many bytes of a block.
+        But not those that the last requests used too: like the blocks, they are needed in turn.
         """
         size = standing.nbytes
         with self._lock:
-            # Data that fits as far as anybody knows has its share, used or not yet.
-            share = 0 if key[0] in self._scarce else int(SAMPLES_SHARE * self._limit())
-            while self._standings.nbytes + size > self._limit() - max(share, self._samples.nbytes):
-                if not (self._drop_standing(key[0], serial) or self._drop_block(key)):
+            while self._standings.nbytes + size > self._limit(1.0 - SAMPLES_SHARE):
+                if not self._standings:
                     return
+                oldest, ((_, used), _) = next(iter(self._standings.items()))
+                if oldest[0] == key[0] and used >= serial - 2:
+                    return
+                self._standings.take(oldest)
             self._standings.put(key, (standing, serial), size)
-
-    def _drop_standing(self, token: str, serial: int) -> bool:
-        """Drop the standing used least recently, if the last requests did not need it."""
-        if not self._standings:
-            return False
-        oldest, ((_, used), _) = next(iter(self._standings.items()))
-        if oldest[0] == token and used >= serial - 2:
-            return False
-        self._standings.take(oldest)
-        return True
-
-    def _drop_block(self, key: StandingKey) -> bool:
-        """Drop a block of data that does not fit as a whole, but not the one in hand."""
-        token = key[0]
-        blocks = [block for block in self._samples if block[0] == token and block[1] != key[2]]
-        if token not in self._scarce or not blocks:
-            return False
-        self._samples.take(blocks[-1])
-        return True
 
     def forget(self, token: str, names: frozenset[int]) -> None:
         """Drop the standings of some solutions."""
@@ -181,18 +154,12 @@ class WorkerCache:
             for key in [key for key in self._standings if key[0] == token and key[1] in names]:
                 self._standings.take(key)
 
-    def drop(self, token: str, blocks: Collection[int] | None = None) -> None:
-        """Drop all blocks of a data set, or some, with their standings."""
-
-        def leaves(owner: str, block: int) -> bool:
-            return owner == token and (blocks is None or block in blocks)
-
+    def drop(self, token: str) -> None:
+        """Drop all blocks of a data set, and their standings."""
         with self._lock:
-            self._scarce.discard(token)
-            for key in [key for key in self._samples if leaves(*key)]:
-                self._samples.take(key)
-            for standing in [key for key in self._standings if leaves(key[0], key[2])]:
-                self._standings.take(standing)
+            for held in (self._samples, self._standings):
+                for key in [key for key in held if key[0] == token]:
+                    held.take(key)
 
 
 CACHE = WorkerCache()

@@ -409,24 +409,11 @@ class DaskEngine(PlainKMeans):
         return handle.name if known else -1
 
     def _settle(self) -> None:
-        """Give workers that joined their share of the blocks; all other blocks stay."""
+        """Have all blocks loaded anew if workers joined, which so get their share."""
         before, self._workers = self._workers, self.runner.workers()
-        joined = sorted(self._workers - before)
-        held: dict[str, list[int]] = {worker: [] for worker in sorted(self._workers)}
-        for block, (worker, _) in sorted(self._homes.items()):
-            if worker in held:
-                held[worker].append(block)
-        moved: list[int] = []
-        while joined:
-            emptiest = min(joined, key=lambda worker: len(held[worker]))
-            fullest = max(held, key=lambda worker: len(held[worker]))
-            if len(held[fullest]) - len(held[emptiest]) < 2:
-                break
-            moved.append(held[fullest].pop())
-            held[emptiest].append(moved[-1])
-            self._homes[moved[-1]] = emptiest, False
-        if moved:
-            self.runner.drop(self.ground.token, moved)
+        if not self._workers <= before:
+            self.runner.drop(self.ground.token)
+            self._homes.clear()
 
     def ask(self, questions: Sequence[Question]) -> list[Any]:
         """Ask all blocks concerned; those that are not found are loaded."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
@@ -24,9 +24,6 @@ Visits = Mapping[str, Sequence[Any]]
 
 # More replies than this are merged on the workers, this many at a time.
 FAN_IN = 16
-# If more bytes than this would leave the client, a request goes to one worker, and from there to
-# the others; else it is quicker to send it with every task.
-DIRECT = 2**25
 # Seconds after which the client looks why there is no reply, and whether it is still wanted.
 PATIENCE = 0.5
 
@@ -74,9 +71,9 @@ class LocalRunner:
         asked = [ask_blocks(blocks, request) for blocks in kept.values()]
         return asked + self.compute([visit for those in visits.values() for visit in those])
 
-    def drop(self, token: str, blocks: Collection[int] | None = None) -> None:
-        """Forget a data set, or some of its blocks."""
-        CACHE.drop(token, blocks)
+    def drop(self, token: str) -> None:
+        """Forget a data set."""
+        CACHE.drop(token)
 
 
 class ClientRunner:
@@ -112,12 +109,8 @@ class ClientRunner:
     def submit(self, request: Request, kept: Kept, visits: Visits) -> list[Any]:
         """Return futures of the replies."""
         submit = self.client.submit
-        sent: Any = request
-        size = sum(question.centers.nbytes for question in request.questions)
-        if len(kept) * size > DIRECT:
-            sent = submit(_same, request, pure=False)
         futures = [
-            submit(ask_blocks, blocks, sent, pure=False, **_at(worker))
+            submit(ask_blocks, blocks, request, pure=False, **_at(worker))
             for worker, blocks in kept.items()
         ]
         for worker, those in visits.items():
@@ -127,13 +120,13 @@ class ClientRunner:
             futures = [submit(merge_replies, part, pure=False) for part in parts]
         return futures
 
-    def drop(self, token: str, blocks: Collection[int] | None = None) -> None:
-        """Let workers forget a data set, or some of its blocks, before anything else is asked.
+    def drop(self, token: str) -> None:
+        """Let workers forget a data set before anything else is asked.
 
         Workers that are not reached forget it when they need room.
         """
         if self.client.status == "running":
-            self.client.run(_drop, token, blocks, on_error="ignore")
+            self.client.run(_drop, token, on_error="ignore")
 
 
 Runner = LocalRunner | ClientRunner
@@ -173,9 +166,5 @@ def _at(worker: str) -> dict[str, Any]:
     return {"workers": [worker], "allow_other_workers": True}
 
 
-def _same(request: Request) -> Request:
-    return request
-
-
-async def _drop(token: str, blocks: Collection[int] | None) -> None:
-    CACHE.drop(token, blocks)
+async def _drop(token: str) -> None:
+    CACHE.drop(token)
