@@ -14,6 +14,7 @@ from evomeans.engines.constrained.transport import (
     Heaps,
     Problem,
     assign_within,
+    fill_soon,
     insert,
     remove,
     transport,
@@ -74,6 +75,17 @@ def test_no_assignment_within_the_limits_is_cheaper(problem, seed):
     for labels in (given.labels, assign_within(*problem)):
         assert are_within(labels, low, high)
         assert costs[given.items, labels].sum() == pytest.approx(least_cost(*problem))
+
+
+@given(problems())
+def test_without_time_samples_are_within_the_limits_as_well(problem):
+    """One after the other; where nothing limits them, at the least cost."""
+    costs, low, high = problem
+    (n, k), (given, _) = costs.shape, unsolved(costs, low.copy(), high)
+    fill_soon(given)
+    assert are_within(given.labels, low, high)
+    fill_soon(given._replace(low=np.zeros(k, np.int64), high=np.full(k, n)))
+    assert_array_equal(given.labels, costs.argmin(axis=1))
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=40), st.randoms(use_true_random=False))

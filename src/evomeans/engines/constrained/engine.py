@@ -39,6 +39,8 @@ from evomeans.engines.constrained.transport import (
     Flow,
     Heaps,
     Problem,
+    begin,
+    fill_soon,
     transport,
 )
 from evomeans.engines.frame import Frame
@@ -49,6 +51,9 @@ from evomeans.typing import FloatArray, Integers, Labels
 FEW_WAITING, WINDOW = 400, 64
 # The largest integer program to repair a placement with, and the size of its search tree.
 MOST_VARIABLES, MOST_NODES = 6000, 50
+# To find prices for all items, a transport begins with every 64th, then with every 8th item, if
+# that leaves enough of them for each cluster.
+STRIDES, FEWEST_PER_CLUSTER = (64, 8), 10
 # What items without weight count when they are placed.
 LEAST_SHARE = 1e-12
 # Rounds of assignment and moves; no real search took a tenth of it.
@@ -101,6 +106,7 @@ class ConstrainedEngine(ModelEngine):
 
     def _allocate(self) -> None:
         """Reserve memory of this engine's own."""
+        self._has_time = True
         (m, d), k = self.points.shape, len(self.low)
         self._work = MoveMemory.allocate(m, k, d, self.stop)
         self._costs = np.empty((m, k))
@@ -140,6 +146,11 @@ class ConstrainedEngine(ModelEngine):
         """Return a few items."""
         return self.points[chosen]
 
+    def abandon(self, is_abandoned: bool) -> None:
+        """End the refinement that another thread is running; labels will be found soon, too."""
+        super().abandon(is_abandoned)
+        self._has_time = self._has_time and not is_abandoned
+
     def _blank(self, centers: FloatArray) -> Clustering:
         k = len(centers)
         labels = np.full(self.n_samples, -1, np.int64)
@@ -177,6 +188,16 @@ class ConstrainedEngine(ModelEngine):
         # The costs of the order that was chosen are still needed.
         self._measure(best.means)
         return best, flow
+
+    def _placed_soon(self, centers: FloatArray) -> Clustering:
+        """Place the bound items where they are known to fit, and the free ones one by one."""
+        clusters = self._blank(centers)
+        self._measure(centers)
+        clusters.labels[self.bound] = self.feasible
+        problem = self._problem(clusters)
+        assert problem is not None
+        fill_soon(problem)
+        return clusters
 
     def _order_by_size(self, centers: FloatArray) -> NDArray[np.intp]:
         """Give the centres that are closest to most samples to the clusters with most room."""
@@ -239,6 +260,8 @@ class ConstrainedEngine(ModelEngine):
         """Assign the free items at the least total cost; return whether limits allow it."""
         if (problem := self._problem(clusters)) is None:
             return False
+        if self.is_limited:
+            self._find_prices(problem, flow)
         is_possible: bool = transport(problem, flow)
         self.check_abandoned()
         return is_possible
@@ -253,13 +276,37 @@ class ConstrainedEngine(ModelEngine):
         # More than all there are is never needed, and would be filled with nothing.
         return Problem(self._costs, self.free, low, np.minimum(high, n_free), clusters.labels)
 
+    def _find_prices(self, problem: Problem, flow: Flow) -> None:
+        """Solve the problem for some of the items first, if prices are far from what they will be.
+
+        Prices of a share of the items are off by what is left to chance, so this is not worthwhile
+        if less than that has to be shifted.
+        """
+        n_free, k = len(self.free), len(self.low)
+        for stride in STRIDES:
+            items = np.ascontiguousarray(self.free[::stride])
+            if len(items) < FEWEST_PER_CLUSTER * k:
+                continue
+            if flow.prices.any():
+                begin(problem, flow)
+                too_many = int(flow.excess[flow.excess > 0].sum())
+                if too_many < math.sqrt(stride * n_free * k):
+                    continue
+            share = len(items) / n_free
+            low = np.floor(share * problem.low).astype(np.int64)
+            high = np.minimum(np.ceil(share * problem.high), len(items)).astype(np.int64)
+            transport(problem._replace(items=items, low=low, high=high), flow)
+
     def nearest(self, centers: FloatArray) -> FloatArray:
         """Squared distances to the closest centres."""
         return closest_centers(self, self.points, centers)[1]
 
     def assign(self, centers: FloatArray) -> tuple[Labels, float]:
-        """Place all items with centres where they are; return the objective too."""
-        clusters, _ = self._placed(centers)
+        """Place all items with centres where they are; return the objective too.
+
+        If the engine has been abandoned, there is no time to do so at the least cost.
+        """
+        clusters = self._placed(centers)[0] if self._has_time else self._placed_soon(centers)
         squares = self._costs[np.arange(self.n_samples), clusters.labels]
         objective = float(squares[self.weights > 0.0].sum()) + self._penalty(clusters.labels)
         return clusters.labels.astype(np.int32), self.frame.inertia_in_data_units(objective)
@@ -379,4 +426,6 @@ def kernel_calls() -> Sequence[Call]:
         Call(exchange_items, (items, clusters, grid, candidates, work), 1.0),
         Call(place_bound, (items, clusters, grid, one, 1, one), 0.6),
         Call(transport, (problem, flow), 1.2),
+        Call(begin, (problem, flow), 0.3),
+        Call(fill_soon, (problem,), 0.2),
     ]

@@ -223,6 +223,32 @@ def is_balanced(state: Flow) -> bool:
 
 
 @jit
+def fill_soon(problem: Problem) -> None:
+    """Assign samples one after the other to the cheapest cluster that limits leave them.
+
+    The limits must leave an assignment, and are used up. A cluster may have more than it must as
+    long as there are more samples left than all clusters still must have.
+    """
+    costs, low, high = problem.costs, problem.low, problem.high
+    k = costs.shape[1]
+    spare = problem.items.shape[0]
+    for j in range(k):
+        spare -= low[j]
+    for p in range(problem.items.shape[0]):
+        i, best = problem.items[p], NONE
+        for j in range(k):
+            may_have = high[j] > 0 and (low[j] > 0 or spare > 0)
+            if may_have and (best == NONE or costs[i, j] < costs[i, best]):
+                best = j
+        problem.labels[i] = best
+        high[best] -= 1
+        if low[best] > 0:
+            low[best] -= 1
+        else:
+            spare -= 1
+
+
+@jit
 def begin(problem: Problem, state: Flow) -> None:
     """Assign every sample to its cheapest cluster at the prices, and see what is too much where.
 

@@ -109,7 +109,7 @@ class WorkerCache:
         turn, so evicting one of them for another saves nothing.
         """
         with self._lock:
-            own: int = sum(taken for key, (_, taken) in self._samples.items() if key[0] == token)
+            own = sum(taken for key, (_, taken) in self._samples.items() if key[0] == token)
             return own + size <= self._limit(SAMPLES_SHARE)
 
     def keep_samples(self, key: BlockKey, samples: Samples) -> bool:
