@@ -291,7 +291,8 @@ def draw() -> None:
         panel.grid(color=FAINT, linewidth=0.6)
         panel.spines[["top", "right"]].set_visible(False)
     panels[0][0].set_ylabel("inertia", color=MUTED)
-    panels[0][-1].legend(frameon=False, fontsize=8)
+    # Rivals leave this corner free.
+    panels[0][0].legend(frameon=False, fontsize=8, loc="upper right")
     figure.tight_layout()
     figure.savefig(PICTURE, dpi=110)
     print(f"drawn: {PICTURE.name}")

@@ -89,6 +89,17 @@ def test_wide_samples_have_the_labels_of_the_direct_formula(dtype, offset, k):
         assert_array_equal(nearest.labels(X, centers, frame, n_threads), expected)
 
 
+@pytest.mark.parametrize(("d", "k"), [(2, 8), (3, 64), (10, 64)])
+def test_far_from_the_origin_a_label_does_not_depend_on_the_other_samples(d, k, dtype):
+    """Kernels lose no digits that NumPy keeps where samples are few."""
+    rng = np.random.default_rng(7)
+    X = (1000.0 + rng.normal(size=(20_000, d))).astype(dtype)
+    frame = Frame.around(X)
+    centers = frame.encode(1000.0 + rng.normal(size=(k, d)))
+    few = [nearest.labels(X[i : i + 500], centers, frame) for i in range(0, len(X), 500)]
+    assert_array_equal(nearest.labels(X, centers, frame), np.concatenate(few))
+
+
 def test_a_far_centre_leaves_the_others_clear(dtype, monkeypatch):
     """What a score may be wrong by depends on its own centre, not on the farthest one."""
     rng = np.random.default_rng(3)

@@ -186,10 +186,9 @@ def verify_run(
         table = run.table
     try:
         certificate.verify(table.X, table.weights)
-        with terminal.noting_warnings(BARE_MATRIX):
-            own = certificate.upper_bound if run is None else run.inertia()
     except ValueError as error:
         raise CommandError(f"{file} is not true of {table.name}: {error}") from error
+    own = certificate.upper_bound
     text = (
         f"Verified: what {file} says is true of {table.name}. Proof, labels, inertia, gap and "
         f"status were computed again.\n{certificate}"
@@ -198,6 +197,11 @@ def verify_run(
         _check_statement(certificate, run.record.get("certificate"), run.folder / RECORD)
         kept = getattr(run.model, "certificate_", None)
         _check_statement(certificate, kept and certificate_to_meta(kept), run.folder / MODEL)
+        try:
+            with terminal.noting_warnings(BARE_MATRIX):
+                own = run.inertia()
+        except ValueError as error:
+            raise CommandError(f"{table.name}: {error}") from error
     if own > certificate.upper_bound * (1 + SAME):
         text += (
             f"\n  labels    the run has the inertia {number_text(own, 10)}; the better clustering "

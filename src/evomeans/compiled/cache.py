@@ -187,7 +187,10 @@ def read_entry(file: Path, stamp: bytes) -> bytes | None:
     """Return what a file holds for a stamp; None if it cannot be read, or is damaged."""
     try:
         content = file.read_bytes()
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return None
+    except OSError as error:
+        warn_once(f"Compiled kernels in {file.parent} cannot be read: {error.strerror}.")
         return None
     found, checksum = content[:N_BYTES], content[N_BYTES : 2 * N_BYTES]
     payload = content[2 * N_BYTES :]
@@ -257,7 +260,7 @@ def _package_of(file: Path) -> Path:
 
 @contextlib.contextmanager
 def exclusive(path: Path, timeout: float = math.inf) -> Iterator[bool]:
-    """Hold the lock file ``path``. The system releases it when it is closed, or the process ends.
+    """Hold the lock file ``path``. The system releases it when a process ends, however it ends.
 
     Yields whether it is held; false if another process still has it after ``timeout`` seconds.
     """
@@ -265,7 +268,12 @@ def exclusive(path: Path, timeout: float = math.inf) -> Iterator[bool]:
         last = time.monotonic() + timeout
         while not (is_held := _lock(file)) and time.monotonic() < last:
             time.sleep(0.02)
-        yield is_held
+        try:
+            yield is_held
+        finally:
+            # Closing the file is not enough: a child of this process may have it open, too.
+            if is_held:
+                _unlock(file)
 
 
 if os.name == "nt":
@@ -279,6 +287,10 @@ if os.name == "nt":
             return False
         return True
 
+    def _unlock(file: IO[bytes]) -> None:
+        file.seek(0)
+        msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)  # type: ignore[attr-defined]
+
 else:
     import fcntl
 
@@ -288,3 +300,6 @@ else:
         except BlockingIOError:
             return False
         return True
+
+    def _unlock(file: IO[bytes]) -> None:
+        fcntl.flock(file, fcntl.LOCK_UN)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from concurrent.futures import wait
 from functools import cached_property, partial
 from threading import Lock
 from typing import Any, NamedTuple, TypeVar
@@ -399,18 +400,24 @@ def for_blocks(
     # Every thread gets something to do.
     size = min(size, max(scorer.block_size, -(-n_samples // n_threads)))
     places = [slice(first, min(first + size, n_samples)) for first in range(0, n_samples, size)]
-    n_threads = min(n_threads, len(places))
+    pool, n_threads, is_over = threads_for(n_threads), min(n_threads, len(places)), False
 
     def work(thread: int) -> list[Answer]:
         own = scorer if thread == 0 else make_scorer()
         own.is_compiled = True
-        return [one for some in places[thread::n_threads] for one in answer(own, some)]
+        mine = places[thread::n_threads]
+        return [one for some in mine if not is_over for one in answer(own, some)]
 
-    if n_threads == 1:
-        with one_blas_thread:
-            return work(0)
     with one_blas_thread:
-        return [one for part in threads_for(n_threads).map(work, range(n_threads)) for one in part]
+        if n_threads == 1:
+            return work(0)
+        parts = [pool.submit(work, thread) for thread in range(n_threads)]
+        try:
+            return [one for part in parts for one in part.result()]
+        finally:
+            # After Ctrl-C or an error, none of them continues.
+            is_over = True
+            wait(parts)
 
 
 class OneBlasThread:

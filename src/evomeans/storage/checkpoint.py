@@ -296,7 +296,7 @@ class Fields:
                 return archive.field(name, kind)
             case "list[int]":
                 # Entropy has more than 64 bits.
-                return archive.field(name, kind, high=math.inf)
+                return archive.field(name, kind, high=math.inf if name == "entropy" else 2**63 - 1)
             case "list[Individual]" | "Sequence[Individual]":
                 places = archive.field(name, "list[int]", high=len(self.solutions) - 1)
                 return [self.solutions[place] for place in places]

@@ -33,6 +33,12 @@ FORMATS = {
     ".npz": "npz",
 }
 """What suffixes say; all others are CSV."""
+BEGINNINGS: dict[str, tuple[bytes, ...]] = {
+    "parquet": (b"PAR1",),
+    "arrow": (b"ARROW1", b"\xff\xff\xff\xff"),
+    "npy": (b"\x93NUMPY",),
+    "npz": (b"PK\x03\x04", b"PK\x05\x06"),
+}
 NOT_TABLES = (".xls", ".xlsx", ".ods", ".zip", ".json", ".jsonl", ".ndjson")
 
 
@@ -140,6 +146,11 @@ def open_source(name: str, file_format: str | None = None) -> Source:
     if file_format is None and suffix in NOT_TABLES:
         raise CommandError(f"{name} cannot be read as a table; save it as CSV or Parquet first.")
     found = file_format or FORMATS.get(suffix, "csv")
+    if not head.startswith(BEGINNINGS.get(found, (b"",))):
+        raise CommandError(
+            f"{name} does not look like {found}: it begins with {head[:8]!r}. If it is another "
+            "format, name it with --format."
+        )
     if found in ("csv", "tsv") and b"\0" in head[:HEAD]:
         raise CommandError(
             f"{name} is binary or UTF-16 text, not {found.upper()}: it begins with {head[:8]!r}. "
@@ -177,6 +188,12 @@ TAIL = 65536
 
 def read_delimited(source: Source, options: TableOptions) -> Contents:
     """Offer the columns of a delimited text; only those loaded are ever kept in memory."""
+    with source.open() as file:
+        head = file.read(HEAD)
+    if b"\r" in head and b"\n" not in head:
+        raise CommandError(
+            f"{source.name} has line ends of old Macs (CR alone); convert them to LF."
+        )
     separator = options.separator or _separator(source)
     first = _first_record(source, separator)
     header = _has_header(source, first, options)

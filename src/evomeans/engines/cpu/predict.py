@@ -21,6 +21,16 @@ the best is, (TOGETHER,) each. Of rows of one array, the compiler could not tell
 overlap, and would not vectorise the loops."""
 
 
+@jit
+def offset_of(x: Any, scale: Any, shift: Any, middle: Any) -> Any:
+    """Return a coordinate in the frame − middle, subtracted in this order.
+
+    The shift may be far larger than the result. With the middle added to it first, digits would be
+    lost that no bound of the error of a score knows of.
+    """
+    return (x * scale - shift) - middle
+
+
 @jit(fastmath=REORDER)
 def set_offsets(
     X: Rows,
@@ -37,7 +47,7 @@ def set_offsets(
     for i in range(X.shape[0]):
         total = squares.dtype.type(0.0)
         for t in range(X.shape[1]):
-            offset = (X[i, t] * scale - shift[t]) - middle[t]
+            offset = offset_of(X[i, t], scale, shift[t], middle[t])
             offsets[i, t] = offset
             total += offset * offset
         squares[i] = total
@@ -113,7 +123,7 @@ def label_narrow(
         count = min(TOGETHER, X.shape[0] - first)
         for i in range(count):
             for t in range(n_features):
-                columns[t, i] = (X[first + i, t] * scale - shift[t]) - middle[t]
+                columns[t, i] = offset_of(X[first + i, t], scale, shift[t], middle[t])
         for i in range(TOGETHER):
             squares[i] = 0.0
         for t in range(n_features):

@@ -40,6 +40,8 @@ NEAR, STEPS, FEW_CHANGES = 64, 6, 0.02
 # Looks at all points that seeding and K-means among them take; and products for each sample that
 # take as long as its projection.
 PER_POINT, TO_PROJECT = 15, 100_000
+# Bytes of the sums of parts that threads average at a time.
+BYTES_OF_SUMS = 2**28
 
 
 def quick_looks(n_samples: int, n_features: int, n_clusters: int, n_directions: int) -> float:
@@ -259,9 +261,10 @@ def cluster_means(
 
     sums, begins = np.zeros(others.shape), range(0, n_samples, ROWS_IN_DOUBLE)
     run = map if n_jobs == 1 else threads_for(n_jobs).map
-    # No more parts at a time than threads: each has sums of its own. They are added in order.
-    for first in range(0, len(begins), n_jobs):
-        for some in run(sums_of, begins[first : first + n_jobs]):
+    # Each part at a time has sums of its own. They are added in order.
+    together = max(1, min(n_jobs, BYTES_OF_SUMS // sums.nbytes))
+    for first in range(0, len(begins), together):
+        for some in run(sums_of, begins[first : first + together]):
             sums += some
     totals = np.bincount(labels, own, k)
     counted = totals > 0.0

@@ -110,7 +110,7 @@ class WorkerCache:
         """
         with self._lock:
             own = sum(taken for key, (_, taken) in self._samples.items() if key[0] == token)
-            return own + size <= self._limit(SAMPLES_SHARE)
+            return bool(own + size <= self._limit(SAMPLES_SHARE))
 
     def keep_samples(self, key: BlockKey, samples: Samples) -> bool:
         """Keep a block if there is room, and say whether it is kept."""
@@ -118,6 +118,8 @@ class WorkerCache:
         if not self.has_room(key[0], size):
             return False
         with self._lock:
+            if key in self._samples:
+                return True
             others = [other for other in self._samples if other[0] != key[0]]
             while others and self._samples.nbytes + size > self._limit(SAMPLES_SHARE):
                 self._samples.take(others.pop(0))

@@ -154,13 +154,18 @@ def visit_block(
 def place_here() -> tuple[str, int]:
     """Return the address of this worker, or HERE if there is none, and its number of threads."""
     import dask
+    from dask.local import get_sync
     from dask.system import CPU_COUNT
     from distributed import get_worker
 
     try:
         worker = get_worker()
     except ValueError:
-        return HERE, int(dask.config.get("num_workers", None) or CPU_COUNT)
+        if dask.base.get_scheduler() is get_sync:
+            return HERE, 1
+        pool = dask.config.get("pool", None)
+        n_threads = getattr(pool, "_max_workers", None) or dask.config.get("num_workers", None)
+        return HERE, int(n_threads or CPU_COUNT)
     return str(worker.address), int(worker.state.nthreads)
 
 
