@@ -34,8 +34,6 @@ FIRST_SHARE = 2.0
 # Products of an assignment from which on a founder and its swaps take about a second, so that there
 # are few of them; and how many founders there are with thousands of clusters.
 LONG_FOUNDER, FEWEST_FOUNDERS = 2**29, 3
-# But larger rounds than this are filled.
-SMALLEST_ROUND = 4
 # Samples per cluster from which on K-means has momentum where a founder takes long. With fewer,
 # bounds avoid so many comparisons that more iterations without momentum are faster.
 MANY_IF_LONG = 200
@@ -212,7 +210,8 @@ def rules_for(
     elif takes_long:
         n_founders = min(n_founders, max(few, facts.round_size))
         sizes = min(sizes[0], n_founders), min(sizes[1], 2 * n_founders)
-    if takes_long and n_clusters > MOST_MATCHED_EXACTLY and facts.round_size <= SMALLEST_ROUND:
+    # Rounds of more solutions are filled.
+    if takes_long and n_clusters > MOST_MATCHED_EXACTLY and facts.round_size < few:
         n_founders = min(n_founders, FEWEST_FOUNDERS)
     patience = replace(
         settings.patience_for(n_clusters),

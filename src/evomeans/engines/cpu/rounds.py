@@ -109,7 +109,7 @@ def sum_up(
 
 
 def draw(chances: FloatArray, count: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Draw so many different samples by their chances, fewer if no others have a chance.
+    """Draw ``count`` different samples by their chances, fewer if no others have a chance.
 
     See Efraimidis and Spirakis, "Weighted random sampling with a reservoir", Information Processing
     Letters 97, 2006.

@@ -270,7 +270,7 @@ def _unusable(name: str, values: NDArray[Any], bad: NDArray[np.bool_]) -> Summar
 def combine(
     summaries: Sequence[Summary], rows: Sequence[int], chunks: Sequence[int], *, weighted: bool
 ) -> Survey:
-    """Put the summaries of blocks together, which should have so many ``rows``.
+    """Put the summaries of blocks together, which should have these numbers of ``rows``.
 
     The first block is refused that has another number, or a value that cannot be used. Errors name
     the ``chunks`` that the user knows.

@@ -178,7 +178,7 @@ class Lloyd:
         self._is_warm = False
 
     def carry_out(self, *steps: str, bound: int) -> None:
-        """Make some steps of the solutions at work, of which there are at most so many."""
+        """Make some steps of the solutions at work, which are at most ``bound``."""
         for step in steps:
             getattr(self.ops, step)(self.samples, self.batch, bound)
 
