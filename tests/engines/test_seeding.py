@@ -10,7 +10,8 @@ import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
 from evomeans.engines import Order, create_engine
-from evomeans.engines.cpu.rounds import draw, near_labels, near_steps, sum_up
+from evomeans.engines.cpu.rounds import draw, sum_up
+from evomeans.engines.cpu.steps import Source, near_centers, near_labels, quick_steps, sort_by_label
 from oracles import in_frame, squared_distances
 from problems import KINDS, made, make_samples, make_weights, paired
 
@@ -133,8 +134,8 @@ def test_seeding_leaves_refinements_as_they_are(rival_engine_name) -> None:
 def rounds_of(problem, n_jobs=1):
     """Return an engine, and the points that stand for its samples."""
     engine, rng = problem.engine("cpu", n_jobs=n_jobs), np.random.default_rng(3)
-    given = problem.X, problem.weights, engine.frame, problem.k, rng, n_jobs
-    return engine, sum_up(*given, engine.check_abandoned)
+    source = Source(problem.X, problem.weights, engine.frame, n_jobs)
+    return engine, sum_up(source, problem.k, rng, engine.check_abandoned)
 
 
 @paired
@@ -246,15 +247,27 @@ def test_quick_seeds_are_means_of_clusters() -> None:
     assert engine.assign(engine.samples_at(rng.random(60)))[1] > 1.3 * cost
 
 
-def test_steps_improve_quick_seeds() -> None:
+def test_steps_improve_quick_seeds(monkeypatch) -> None:
     """Without them they still cost far less than random samples."""
     engine = create_engine("cpu", CLOUDS, None)
     rng = np.random.default_rng(2)
     quantiles = rng.random((90, 6))
-    plain = engine.assign(engine.quick_seed(quantiles, with_steps=False))[1]
-    improved = engine.assign(engine.quick_seed(quantiles, with_steps=True))[1]
+    improved = engine.assign(engine.quick_seed(quantiles))[1]
+    in_directions = engine.assign(engine.quick_seed(quantiles, 64))[1]
     random = engine.assign(engine.samples_at(rng.random(90)))[1]
+    monkeypatch.setattr("evomeans.engines.cpu.steps.MOST_COMPARISONS", 0)
+    plain = engine.assign(engine.quick_seed(quantiles))[1]
     assert improved < plain < 0.9 * random
+    assert in_directions < 1.05 * plain
+
+
+def test_samples_are_sorted_by_their_clusters() -> None:
+    labels = np.random.default_rng(1).integers(0, 6, 100).astype(np.int32)
+    labels[labels == 3] = 4
+    order, ends = np.empty(100, np.intp), np.empty(8, np.intp)
+    sort_by_label(labels, order, ends)
+    assert_array_equal(order, np.argsort(labels, kind="stable"))
+    assert_array_equal(ends, np.searchsorted(np.sort(labels), np.arange(8)))
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -285,16 +298,30 @@ def test_near_labels_are_right_if_all_centres_are_near(
     centers = engine.samples_at(np.random.default_rng(3).random(40))
     expected, _ = engine.assign(centers)
     labels = np.zeros(6000, np.int32)
-    found = near_labels(X, engine.frame, centers, labels, n_jobs, lambda: False)
+    source = Source(X, None, engine.frame, n_jobs)
+    found = near_labels(source, centers, labels, near_centers(centers, source), lambda: False)
     assert np.mean(found != expected) <= wrong
 
 
 def test_steps_that_are_over_leave_the_centres() -> None:
     engine = create_engine("cpu", CLOUDS, None)
     centers = engine.samples_at(np.random.default_rng(3).random(40))
-    given = CLOUDS, None, engine.frame, centers, np.zeros(6000, np.int32)
-    assert_array_equal(near_steps(*given, 1, lambda: True), centers)
-    assert not (near_steps(*given, 1, lambda: False) == centers).all()
+    given = Source(CLOUDS, None, engine.frame, 1), centers, np.zeros(6000, np.int32)
+    assert_array_equal(quick_steps(*given, lambda: True), centers)
+    assert not (quick_steps(*given, lambda: False) == centers).all()
+
+
+def test_steps_that_end_during_a_comparison_keep_what_it_found(monkeypatch) -> None:
+    """The first samples have the labels of the comparison, the others those they had."""
+    monkeypatch.setattr("evomeans.engines.cpu.steps.LABELLED_AT_ONCE", 500 * 40 * 160)
+    monkeypatch.setattr("evomeans.engines.cpu.steps.NEAR_STEPS", 0)
+    engine = create_engine("cpu", CLOUDS, None)
+    centers, answers = engine.samples_at(np.random.default_rng(3).random(40)), iter([False] * 3)
+    before = (np.arange(6000) % 40).astype(np.int32)
+    source = Source(CLOUDS, None, engine.frame, 1)
+    reached = quick_steps(source, centers, before, lambda: next(answers, True))
+    expected = np.append(engine.assign(centers)[0][:1500], before[1500:])
+    np.testing.assert_allclose(reached, engine.means(expected, centers))
 
 
 def test_quick_seeding_of_an_abandoned_engine_has_samples() -> None:
@@ -308,13 +335,13 @@ def test_quick_seeding_is_expected_where_greedy_seeding_takes_long(monkeypatch) 
     engine = create_engine("cpu", CLOUDS, None)
     assert engine.quick_looks(100, 6) == math.inf
     monkeypatch.setattr("evomeans.engines.cpu.engine.MANY_PRODUCTS", 1)
-    assert 0.0 < engine.quick_looks(300, 7) < engine.quick_looks(100, 6) < math.inf
+    assert 0.0 < engine.quick_looks(300, 7, 32) < engine.quick_looks(300, 7) < math.inf
     assert create_engine("cpu", CLOUDS[:100], None).quick_looks(100, 6) == math.inf
 
 
 def test_quick_steps_of_an_abandoned_engine_have_begun(monkeypatch) -> None:
     """The first samples have been compared: those centres are their means."""
-    monkeypatch.setattr("evomeans.engines.cpu.rounds.LABELLED_AT_ONCE", 500 * 90 * 160)
+    monkeypatch.setattr("evomeans.engines.cpu.steps.LABELLED_AT_ONCE", 500 * 90 * 160)
     engine = create_engine("cpu", CLOUDS, None)
     centers = engine.samples_at(np.random.default_rng(3).random(90))
     labels = engine.assign(centers)[0][:500]

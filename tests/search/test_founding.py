@@ -13,7 +13,14 @@ from scripted_search import ALL, FOUNDER_UNIFORMS, FOUNDERS, inertias, restartin
 from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.reference import ReferenceEngine
 from evomeans.search import Strategy
-from evomeans.search.founding import KMeansPlusPlus, QuickStart, RandomSamples, quick_start
+from evomeans.search.founding import (
+    KMeansPlusPlus,
+    ProjectedStart,
+    QuickSeeding,
+    QuickStart,
+    RandomSamples,
+    quick_start,
+)
 
 
 def test_the_initial_population_has_max_population_members_from_distinct_random_samples() -> None:
@@ -188,7 +195,7 @@ def test_a_quick_start_of_an_abandoned_engine_has_real_centers(size, seeded) -> 
         (10, 0.05, QuickStart(50, seeded=False)),
         (10, 0.15, QuickStart(85, seeded=True)),
         (10, 0.5, QuickStart(263, seeded=True, greedy=True)),
-        (10, 9.0, QuickStart(500, seeded=True, greedy=True)),
+        (10, 9.0, QuickStart(400, seeded=True, greedy=True)),
         (200, 9.0, QuickStart(2000, seeded=True, greedy=True)),
         (1000, 1.0, QuickStart(0, seeded=False)),
     ],
@@ -199,17 +206,16 @@ def test_the_more_time_a_quick_start_has_the_more_samples_it_gets(k, looks, expe
 
 
 WIDE = np.random.default_rng(1).normal(size=(3000, 160)) + 20.0 * np.eye(160)[np.arange(3000) % 12]
-STARTS_IN_DIRECTIONS = [QuickStart(1000, True, True, 32), QuickStart(3000, True, True, 64)]
 
 
-@pytest.mark.parametrize("founding", STARTS_IN_DIRECTIONS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("is_weighted", [False, True])
 def test_a_start_in_leading_directions_has_means_of_clusters_in_all_features(
-    founding, dtype, is_weighted
+    dtype, is_weighted, monkeypatch
 ) -> None:
     """Whatever the threads; and they are far better than the samples that it began with."""
-    X = WIDE.astype(dtype)
+    monkeypatch.setattr("evomeans.engines.cpu.steps.MOST_COMPARISONS", 0)
+    founding, X = ProjectedStart(), WIDE.astype(dtype)
     weights = np.random.default_rng(2).uniform(0.5, 2.0, len(X)) if is_weighted else None
     numbers = founding.draw(len(X), 12, np.random.default_rng(4))
     placed, seen = [], []
@@ -224,52 +230,47 @@ def test_a_start_in_leading_directions_has_means_of_clusters_in_all_features(
     members = [np.flatnonzero(seen[0] == j) for j in range(12)]
     expected = [np.average(WIDE[some], axis=0, weights=own[some]) for some in members]
     assert_allclose(engine.frame.decode(placed[0]), expected, atol=1e-5)
-    on_samples = RandomSamples().place(engine, [numbers[:, 0]])[0]
+    on_samples = RandomSamples().place(engine, [numbers])[0]
     assert engine.assign(placed[0])[1] < 0.6 * engine.assign(on_samples)[1]
 
 
 def test_a_start_in_leading_directions_keeps_samples_for_clusters_without_members() -> None:
     """There are fewer different samples than centres."""
     X = np.repeat(np.random.default_rng(0).normal(size=(5, 130)), 20, axis=0)
-    engine, founding = CpuEngine(X), QuickStart(100, seeded=True, greedy=True, n_directions=32)
-    numbers = founding.draw(100, 8, np.random.default_rng(0))
+    engine, founding = CpuEngine(X), ProjectedStart()
+    numbers = founding.draw(100, 30, np.random.default_rng(0))
     centers = engine.frame.decode(founding.place(engine, [numbers])[0])
     apart = np.linalg.norm(centers[:, None] - X[None, ::20], axis=2)
     assert apart.min(axis=1).max() < 1e-5
 
 
 @pytest.mark.parametrize(
-    ("X", "k", "looks", "expected"),
+    ("looks", "expected"),
     [
-        (WIDE, 100, 25.0, QuickStart(3000, True, True, 64)),
-        (WIDE, 100, 9.0, QuickStart(1315, True, True, 64)),
-        (WIDE, 100, 8.0, QuickStart(1735, True, True, 32)),
-        (WIDE, 100, 7.0, QuickStart(1500, True, True)),
-        (np.tile(WIDE, (3, 3)), 500, 0.7, QuickStart(4178, True, False, 32)),
+        (25.0, QuickSeeding(n_directions=64)),
+        (0.5, QuickSeeding(n_directions=32)),
+        (0.3, QuickStart(236, True, True, with_steps=True)),
+        (0.1, ProjectedStart(32)),
     ],
 )
-def test_a_quick_start_with_many_features_is_in_leading_directions(X, k, looks, expected) -> None:
-    """In more of them the more time there is; in all features if greedy k-means++ needs that.
+def test_a_quick_start_with_many_features_is_what_there_is_time_for(looks, expected) -> None:
+    """Seeding in rounds takes a look in 64 directions, and half of one in 32."""
+    engine = CpuEngine(np.tile(WIDE, (2, 1)))
+    engine.quick_looks = lambda n_clusters, n_trials, n_directions: n_directions / 64
+    engine._deferred.samples = None
+    assert quick_start(engine, 12, looks) == expected
 
-    Where they leave no time for greedy k-means++ in any case, it need not be greedy elsewhere.
-    """
-    assert quick_start(CpuEngine(X), k, looks) == expected
 
-
-def test_a_start_in_leading_directions_that_is_cut_short_still_has_means(monkeypatch) -> None:
-    """Time is up in the middle of K-means: the clusters it has come to are averaged."""
-    engine, founding = CpuEngine(WIDE), STARTS_IN_DIRECTIONS[1]
-    numbers = founding.draw(len(WIDE), 12, np.random.default_rng(4))
-    means = []
-    monkeypatch.setattr(
-        "evomeans.search.founding.watched",
-        lambda sample, improve, is_over: (improve(), engine.abandon(True))[0],
-    )
-    average = engine.means
-    engine.means = lambda *given: means.append(average(*given)) or means[-1]
-    (centers,) = founding.place(engine, [numbers])
-    assert engine.is_abandoned
-    assert_array_equal(centers, means[0])
+def test_quick_steps_make_a_start_on_some_samples_means_of_all() -> None:
+    numbers = QuickStart(300, True).draw(3000, 12, np.random.default_rng(4))
+    placed = [
+        QuickStart(300, True, with_steps=own).place(CpuEngine(WIDE), [numbers])[0]
+        for own in (False, True)
+    ]
+    engine = CpuEngine(WIDE)
+    some, improved = (engine.assign(centers) for centers in placed)
+    assert improved[1] < some[1]
+    assert_allclose(placed[1], engine.means(improved[0], placed[1]), atol=1e-2)
 
 
 def test_few_features_and_sparse_samples_are_not_projected() -> None:

@@ -26,7 +26,7 @@ from evomeans.engines.reference import ReferenceEngine
 from evomeans.engines.workers import Workers
 from evomeans.path import find_mean
 from evomeans.search import DEEP, PAPER, SearchSettings, StopReason, genetic, solve, stopping
-from evomeans.search.founding import KMeansPlusPlus, QuickSeeding, QuickStart, quick_start
+from evomeans.search.founding import KMeansPlusPlus, ProjectedStart, QuickSeeding, QuickStart
 from evomeans.search.stopping import DeferredInterrupt, Timing
 from evomeans.storage.checkpoint import Checkpoint
 from fakes import ScriptedClock, ScriptedEngine
@@ -400,54 +400,45 @@ def test_the_mean_of_all_samples_needs_no_order(monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("looks", "expected"),
     [
-        (0.5, QuickSeeding(with_steps=False)),
-        (2.0, QuickSeeding(with_steps=True)),
-        (10.0, QuickStart),
+        (0.5, QuickSeeding()),
+        (5.0, QuickSeeding()),
+        (6.0, QuickStart),
         (np.inf, QuickStart),
     ],
 )
 def test_large_samples_have_a_quick_seeding_if_there_is_time_for_it(looks, expected) -> None:
-    """Labels take 0.1 s, so there are 9 looks for all of it; K-means after it takes 8."""
+    """Labels take 0.1 s, so there are 9 looks for all of it, 5.4 of them for the start."""
     engine = SlowToLabel(0.1)
-    engine.quick_looks = lambda n_clusters, n_trials: looks
+    engine.quick_looks = lambda n_clusters, n_trials, n_directions: looks
     timing = Timing(engine, 5, 1.0, engine.clock, 0.0, DeferredInterrupt())
     found = timing.in_time(KMeansPlusPlus(greedy=True))
     assert found == expected or type(found) is expected
 
 
-def test_a_quick_start_ends_with_a_step_on_all_samples_where_order_would_take_longer() -> None:
-    engine = CpuEngine(np.random.default_rng(0).normal(size=(40_000, 40)))
-    assert not engine.is_prepared
-    kinds = [quick_start(engine, 5, looks).averages for looks in (1.0, 4.0, 1e6)]
-    assert kinds == [False, True, False]
-    engine.samples  # noqa: B018
-    assert not quick_start(engine, 5, 4.0).averages
-
-
-def test_a_step_on_all_samples_makes_their_means() -> None:
-    """The start is on half of the samples; its centres are means of clusters of all."""
-    engine = CpuEngine(X)
-    numbers = QuickStart(len(X) // 2, True).draw(len(X), 5, np.random.default_rng(0))
-    (plain,) = QuickStart(len(X) // 2, True).place(engine, [numbers])
-    (averaged,) = QuickStart(len(X) // 2, True, averages=True).place(engine, [numbers])
-    labels, before = engine.assign(plain)
-    assert_allclose(averaged, engine.means(labels, plain))
-    assert engine.assign(averaged)[1] < before
+@pytest.mark.parametrize(("seconds", "share"), [(0.05, 1.0), (0.01, 0.7)])
+def test_quick_steps_have_all_the_time_that_k_means_cannot_use(seconds, share) -> None:
+    """Labels and six iterations of K-means, with the order that these need, take 1.2 and 0.2 s."""
+    engine = SlowToLabel(seconds)
+    engine.frame = CpuEngine(np.random.default_rng(0).normal(size=(100, 40))).frame
+    engine._deferred.samples = None
+    timing = Timing(engine, 200, 1.0, engine.clock, 0.0, DeferredInterrupt())
+    timing.in_time(KMeansPlusPlus(greedy=True))
+    assert timing._hurries_at == pytest.approx(share * (1.0 - seconds))
 
 
 def test_a_quick_start_that_is_abandoned_at_once_has_means_of_clusters() -> None:
     engine = CpuEngine(np.random.default_rng(4).normal(size=(9000, 160)))
-    start = QuickStart(9000, True, n_directions=32)
+    start = ProjectedStart()
     numbers = start.draw(9000, 20, np.random.default_rng(0))
     engine.abandon(True)
     (centers,) = start.place(engine, [numbers])
-    drawn = engine.samples_at(numbers[:, 0])
+    drawn = engine.samples_at(numbers)
     assert_allclose(centers, engine.means(engine.assign(drawn)[0], drawn))
 
 
 def test_a_search_may_begin_with_a_quick_seeding() -> None:
     engine, settings = SlowToLabel(0.3), replace(DEEP_SHORT, max_time=1.0)
-    engine.quick_looks = lambda n_clusters, n_trials: 1.0
+    engine.quick_looks = lambda n_clusters, n_trials, n_directions: 1.0
     found = solve(engine, 5, settings, np.random.default_rng(0), clock=engine.clock)
     assert found.history[0].made_by == "quick start"
     assert is_complete(found, engine)

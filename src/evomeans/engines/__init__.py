@@ -87,18 +87,20 @@ def prepare_kernels(
     matching: bool = False,
     merging: bool = False,
     momentum: bool = False,
+    hurries: bool = False,
 ) -> None:
     """Compile what a fit needs, unless that was done on this machine before.
 
     This belongs before the search and its clock. The engine of a Dask array is "auto" or "dask";
-    "cpu" if samples of it are searched. The ``abilities`` are what the search uses beyond K-means.
+    "cpu" if samples of it are searched. The ``abilities`` are what the search uses beyond K-means;
+    one that ``hurries`` may begin with a quick start.
     """
     is_cpu = name == "cpu" or (name == "auto" and not is_dask(X))
     # Of sparse samples, the type of the indices matters as well; of k, whether 16 bits hold labels.
     kind = (X.dtype, getattr(X, "indptr", X).dtype, n_clusters < 2**16) if is_cpu else None
     limits = [FEWEST, block_size(n_clusters, X.shape[1]), MANY_ROWS - 1] if is_cpu else []
     size = sum(X.shape[0] > limit for limit in limits)
-    needed = name, kind, size, abilities, matching, merging, momentum
+    needed = name, kind, size, abilities, matching, merging, momentum, hurries
     if needed in _prepared:
         return
     from evomeans.compiled.ready import ready
@@ -117,9 +119,14 @@ def prepare_kernels(
 
         # Other engines leave k-means++ among some samples to that of the CPU.
         rows, used = (X, abilities) if is_cpu else (np.zeros((1, 1)), frozenset({Ability.SEEDING}))
-        breeding = is_cpu and (matching or merging)
-        has_momentum = is_cpu and momentum
-        calls += kernels.calls(rows, n_clusters, used, breeding=breeding, momentum=has_momentum)
+        calls += kernels.calls(
+            rows,
+            n_clusters,
+            used,
+            breeding=is_cpu and (matching or merging),
+            momentum=is_cpu and momentum,
+            hurries=is_cpu and hurries,
+        )
     ready(calls)
     _prepared.add(needed)
 

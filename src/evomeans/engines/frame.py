@@ -9,6 +9,7 @@ all samples are lost and a cluster has no others. Fewer are taken for noise.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -268,22 +269,51 @@ def may_lose_samples(
 
 
 def check_resolution(
-    X: Any, sample_weight: NDArray[np.float64] | None, frame: Frame, labels: Any, k: int
+    X: Any,
+    sample_weight: NDArray[np.float64] | None,
+    frame: Frame,
+    labels: Any,
+    k: int,
+    run: Callable[..., Iterable[Any]] = map,
 ) -> None:
-    """Refuse a clustering of samples in memory if many samples and a whole cluster are lost."""
+    """Refuse a clustering of samples in memory if many samples and a whole cluster are lost.
+
+    ``run`` maps a function over blocks of samples, perhaps by several threads.
+    """
     weights = np.ones(1) if sample_weight is None else sample_weight
-    finest = smallest(X.data if is_sparse(X) else X)
     lightest, heaviest = smallest(weights), float(weights.max())
-    if may_lose_samples(frame, finest, lightest, heaviest, X.shape[0]):
-        ends = _dense(X.min(axis=0)), _dense(X.max(axis=0))
-        extremes = Extremes(*ends, lightest, heaviest, X.shape[0])
-        step = X.shape[0] if is_sparse(X) else max(1, VALUES_PER_BLOCK // X.shape[1])
-        counts = np.zeros((2, k), np.int64)
-        for begin in range(0, X.shape[0], step):
-            part = slice(begin, begin + step)
-            own = None if sample_weight is None else sample_weight[part]
-            counts += extremes.lost_and_resolved(X[part], own, labels[part], k, frame)
-        extremes.refuse_lost_clusters(counts)
+    if not is_sparse(X) and resolves_all(X, frame, lightest / heaviest, run):
+        return
+    finest = smallest(X.data if is_sparse(X) else X)
+    if not may_lose_samples(frame, finest, lightest, heaviest, X.shape[0]):
+        return
+    ends = _dense(X.min(axis=0)), _dense(X.max(axis=0))
+    extremes = Extremes(*ends, lightest, heaviest, X.shape[0])
+    step = X.shape[0] if is_sparse(X) else max(1, VALUES_PER_BLOCK // X.shape[1])
+    counts = np.zeros((2, k), np.int64)
+    for begin in range(0, X.shape[0], step):
+        part = slice(begin, begin + step)
+        own = None if sample_weight is None else sample_weight[part]
+        counts += extremes.lost_and_resolved(X[part], own, labels[part], k, frame)
+    extremes.refuse_lost_clusters(counts)
+
+
+def resolves_all(
+    X: NDArray[Any], frame: Frame, lightest: float, run: Callable[..., Iterable[Any]]
+) -> bool:
+    """Whether the largest values of dense samples tell that none is lost; a look at all of them.
+
+    ``lightest`` is the share of the lightest weight in the heaviest one.
+    """
+    step = max(1, VALUES_PER_BLOCK // 8 // X.shape[1])
+
+    def smallest_sample(begin: int) -> float:
+        Z = frame.encode(X[begin : begin + step])
+        return float(np.maximum(Z.max(axis=1), -Z.min(axis=1)).min())
+
+    size = float(min(run(smallest_sample, range(0, len(X), step))))
+    # No extent is above one.
+    return bool(resolved_size(len(X)) < lightest * min(size, 1.0))
 
 
 def smallest(values: NDArray[Any]) -> float:

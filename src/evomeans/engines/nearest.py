@@ -236,9 +236,23 @@ class Scorer:
         return squares
 
 
+class Writable:
+    """What NumPy asks of an array: the values of another one, as if they might be written to."""
+
+    def __init__(self, owner: NDArray[Any]) -> None:
+        interface = owner.__array_interface__
+        self.__array_interface__ = {**interface, "data": (interface["data"][0], False)}
+        # Lives as long as this.
+        self.owner = owner
+
+
 def as_kernels_read(X: NDArray[Any]) -> NDArray[Any]:
-    """Return samples in C order; read-only ones, which are another type, copied."""
-    return np.require(X, requirements=("C", "W"))
+    """Return samples in C order, as if they might be written to: others would be another type.
+
+    Memory maps and arrays of other processes are often read-only. Kernels never write to samples.
+    """
+    X = np.ascontiguousarray(X)
+    return X if X.flags.writeable else np.asarray(Writable(X))
 
 
 class SparseScorer(Scorer):

@@ -388,18 +388,22 @@ class Engine(ABC):
         """
         raise NotImplementedError
 
-    def quick_looks(self, n_clusters: int, n_trials: int) -> float:
-        """How many looks at all samples :meth:`quick_seed` takes; infinite if it saves no time."""
+    def quick_looks(self, n_clusters: int, n_trials: int, n_directions: int = 0) -> float:
+        """How many looks at all samples the seeding of :meth:`quick_seed` takes.
+
+        Infinite if it saves no time.
+        """
         return math.inf
 
-    def quick_seed(self, quantiles: FloatArray, *, with_steps: bool = True) -> FloatArray:
-        """Return centres sooner than :meth:`seed`; ``with_steps`` says whether to improve them."""
+    def quick_seed(self, quantiles: FloatArray, n_directions: int = 0) -> FloatArray:
+        """Return centres sooner than :meth:`seed`, perhaps seeded in leading directions."""
         raise NotImplementedError
 
-    def quick_steps(self, centers: FloatArray) -> FloatArray:
-        """Return centres after as much K-means as takes little more than one look at all samples.
+    def quick_steps(self, centers: FloatArray, labels: Labels | None = None) -> FloatArray:
+        """Return centres after K-means that needs no preparation, and ends before a fixed point.
 
-        An abandoned engine returns what it has come to. By default, K-means runs as always.
+        The centres may be those of clusters with ``labels``. An abandoned engine returns what it
+        has come to. By default, K-means runs as always.
         """
         return self.refine([Order(centers)])[0].centers
 

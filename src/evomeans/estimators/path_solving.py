@@ -209,10 +209,17 @@ class PathSearch:
 
     def prepare(self, ks: Sequence[int]) -> None:
         """Compile what the search needs, before its clock starts."""
-        strategy = None if self.is_exact else self.parameters.settings.strategy
+        settings = self.parameters.settings
+        strategy = None if self.is_exact else settings.strategy
         # Founders from neighbours are merged with the kernels of the crossover.
-        merging = strategy is not None
-        prepare_strategy(strategy, self.parameters.engine, self.X, ks, merging=merging)
+        prepare_strategy(
+            strategy,
+            self.parameters.engine,
+            self.X,
+            ks,
+            is_timed=settings.max_time is not None,
+            merging=strategy is not None,
+        )
 
     def run(self, engine: Engine, state: PathState, **watched: Any) -> StopReason:
         """Search for all numbers of clusters of a state, or compute them if there is one feature.

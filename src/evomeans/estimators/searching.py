@@ -47,7 +47,7 @@ from evomeans.search import DEEP, PAPER, History, Individual, SearchResult, Stop
 from evomeans.search.crossover import MATCHING, merging_crossover
 from evomeans.search.genetic import solve
 from evomeans.search.levels import level_sizes
-from evomeans.search.plan import needed_abilities
+from evomeans.search.plan import LONG_FOUNDER, MANY_IF_LONG, needed_abilities
 from evomeans.search.stopping import DeferredInterrupt
 from evomeans.storage.checkpoint import Checkpoint, describe_problem
 from evomeans.typing import FloatArray
@@ -364,7 +364,8 @@ class SearchingEstimator(BaseSearch, FittedCenters):
         levels = level_sizes(settings, n_rows, k) if is_search else ()
         # Samples are searched on the CPU.
         engine = "cpu" if levels else task.engine
-        prepare_strategy(settings.strategy if is_search else None, engine, task.rows, (k,))
+        strategy, is_timed = settings.strategy if is_search else None, settings.max_time is not None
+        prepare_strategy(strategy, engine, task.rows, (k,), is_timed=is_timed)
         if task.kernel_calls is not None:
             prepare_calls(task.kernel_calls())
         if levels:
@@ -461,10 +462,18 @@ class SearchingEstimator(BaseSearch, FittedCenters):
 
 
 def prepare_strategy(
-    strategy: Strategy | None, engine: str, rows: Any, ks: Sequence[int], *, merging: bool = False
+    strategy: Strategy | None,
+    engine: str,
+    rows: Any,
+    ks: Sequence[int],
+    *,
+    is_timed: bool,
+    merging: bool = False,
 ) -> None:
     """Compile what searches for these numbers of clusters need; None stands for no search."""
     crossovers = () if strategy is None else [one.crossover for one in strategy.crossovers]
+    n_samples, n_features = rows.shape
+    is_large = n_samples * n_features * max(ks) >= LONG_FOUNDER
     prepare_kernels(
         engine,
         rows,
@@ -472,7 +481,9 @@ def prepare_strategy(
         frozenset() if strategy is None else needed_abilities(strategy),
         matching=any(one in MATCHING for one in crossovers),
         merging=merging or merging_crossover in crossovers,
-        momentum=strategy is not None and rows.shape[0] >= strategy.momentum_from * min(ks),
+        momentum=strategy is not None
+        and n_samples >= min(ks) * (MANY_IF_LONG if is_large else strategy.momentum_from),
+        hurries=strategy is not None and (is_timed or is_large),
     )
 
 

@@ -15,6 +15,7 @@ from evomeans.engines import Engine, Order, create_engine, is_dask
 from evomeans.engines.frame import Frame, check_resolution, is_sparse
 from evomeans.engines.reference import ReferenceEngine
 from evomeans.engines.rules import total_weights
+from evomeans.engines.workers import threads_for
 from evomeans.estimators.parameters import Surroundings
 from evomeans.search import History, Individual, SearchResult, SearchSettings, StopReason, Strategy
 from evomeans.typing import FloatArray
@@ -140,7 +141,8 @@ def check_resolved(engine: Any, X: Any, sample_weight: Any, solution: FinalSolut
     if is_dask(X):
         engine.check_resolution(solution.labels, k)
     elif not isinstance(engine, ReferenceEngine):
-        check_resolution(X, sample_weight, engine.frame, solution.labels, k)
+        run = map if engine.n_jobs == 1 else threads_for(engine.n_jobs).map
+        check_resolution(X, sample_weight, engine.frame, solution.labels, k, run)
 
 
 def confirmed(

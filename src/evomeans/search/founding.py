@@ -17,18 +17,15 @@ from evomeans.typing import FloatArray
 # Samples that an engine hands out if it cannot seed among all: at least, and for each centre.
 FEW_SAMPLES, SAMPLES_PER_CENTER = 2000, 20
 MEAN_OF = 4  # samples of a random mean
-# What a quick start takes, in looks at its samples: K-means, K-means after k-means++, the same in
-# leading directions, and each candidate of greedy k-means++.
-LOOKS, LOOKS_SEEDED, LOOKS_PROJECTED, LOOKS_OF_A_CANDIDATE = 4, 7, 8, 0.9
+# What a quick start takes, in looks at its samples: K-means, K-means after k-means++, and each
+# candidate of greedy k-means++.
+LOOKS, LOOKS_SEEDED, LOOKS_OF_A_CANDIDATE = 4, 7, 0.9
 # How many samples it has for each centre: at least, at least for greedy k-means++, and at most.
-FEWEST_PER_CENTER, FEWEST_IF_GREEDY, MOST_PER_CENTER = 4, 8, 50
-# Products that take as long as to project a sample, to order it there and to average its cluster;
-# and as long as K-means takes to order it, for each feature, or each leading direction if there are
-# many. With few features other things take longer.
-TO_PROJECT, TO_ORDER = 100_000, 5_000
-MANY_FEATURES, LEADING, FEW_FEATURES = 128, 32, 32
-A_STEP = 1.1  # looks, to assign all samples and to average the clusters
-ENOUGH = 1 / 3  # share of the samples for K-means in more directions than the fewest
+FEWEST_PER_CENTER, FEWEST_IF_GREEDY, MOST_PER_CENTER = 4, 8, 40
+# Products that take as long as to order a sample for K-means, for each feature, or each leading
+# direction if there are many. With few features other things take longer, and quick steps gain
+# nothing.
+TO_ORDER, MANY_FEATURES, LEADING, FEW_FEATURES = 5_000, 128, 32, 32
 
 
 class Founding(Protocol):
@@ -141,27 +138,49 @@ class QuickSeeding(KMeansPlusPlus):
     """The engine's own start for large samples (:meth:`Engine.quick_seed`)."""
 
     greedy: bool = True
-    with_steps: bool = True
+    n_directions: int = 0  # leading directions in which it seeds; 0 for all features
     name: ClassVar[str] = "quick start"
 
     def place(self, engine: Engine, draws: Sequence[FloatArray]) -> list[FloatArray]:
         """Let the engine seed."""
-        return [engine.quick_seed(quantiles, with_steps=self.with_steps) for quantiles in draws]
+        return [engine.quick_seed(quantiles, self.n_directions) for quantiles in draws]
+
+
+@dataclass(frozen=True)
+class ProjectedStart(RandomSamples):
+    """Random samples, with which all are compared once in leading directions, and quick steps.
+
+    If the engine is abandoned before, the samples are compared in all features.
+    """
+
+    n_directions: int = LEADING
+    name: ClassVar[str] = "quick start"
+
+    def place(self, engine: Engine, draws: Sequence[FloatArray]) -> list[FloatArray]:
+        """Compare all samples with some of them."""
+        return [self._place(engine, numbers) for numbers in draws]
+
+    def _place(self, engine: Engine, numbers: FloatArray) -> FloatArray:
+        centers = engine.samples_at(numbers)
+        try:
+            space = engine.projected(self.n_directions)
+            labels = space.labels(space.samples_at(numbers))
+        except Abandoned:
+            return engine.quick_steps(centers)
+        return engine.quick_steps(engine.means(labels, centers), labels)
 
 
 @dataclass(frozen=True)
 class QuickStart:
     """K-means on some of the samples, drawn by their weight: for a first answer in little time.
 
-    As soon as the engine is abandoned, the centres are those that K-means has come to. From leading
-    directions, they become the means, in all features, of the clusters that all samples form there.
+    As soon as the engine is abandoned, the centres are those that K-means has come to.
     """
 
     size: int  # samples to expect; 0 for none, and centres on random samples
     seeded: bool  # whether there is time for k-means++ among these
     greedy: bool = False
-    n_directions: int = 0  # leading directions in which all this happens; 0 for all features
-    averages: bool = False  # whether centres become means without leading directions, too
+    with_steps: bool = False  # whether quick steps on all samples follow
     name: ClassVar[str] = "quick start"
 
     def draw(self, n_samples: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:
@@ -177,37 +196,28 @@ class QuickStart:
     def _place(self, engine: Engine, numbers: FloatArray) -> FloatArray:
         slots, candidates = numbers[:, 0], numbers[:, 1:]
         centers = engine.samples_at(slots)
-        if not self.size:
-            return centers
         try:
-            return self._improved(engine, centers, candidates, int(slots[0] * 2.0**53))
+            if self.size:
+                centers = self._improved(engine, centers, candidates, int(slots[0] * 2.0**53))
         except Abandoned:
-            if not looks_to_begin(engine, len(centers)):
-                return centers
             # With many features, samples are far worse centres than the means of their clusters.
-            return engine.means(engine.labels(centers), centers)
+            return engine.quick_steps(centers) if has_many_features(engine) else centers
+        return engine.quick_steps(centers) if self.with_steps else centers
 
     def _improved(
         self, engine: Engine, centers: FloatArray, candidates: FloatArray, seed: int
     ) -> FloatArray:
         """Return what K-means on some samples comes to; the centres if these are too few."""
-        space = engine.projected(self.n_directions) if self.n_directions else engine
-        has_all = self.size >= engine.n_samples
-        sample = space if has_all else space.subsample(Drawing(seed, self.size))
-        k = len(centers)
+        sample, k = engine.subsample(Drawing(seed, self.size)), len(centers)
         if sample.n_samples < k:
             return centers
-        at_random = (np.arange(k) + 0.5) / k
 
         def improve() -> FloatArray:
             if not self.seeded:
-                return sample.quick_steps(sample.samples_at(at_random))
+                return sample.quick_steps(sample.samples_at((np.arange(k) + 0.5) / k))
             return sample.refine([Order(sample.seed(candidates))])[0].centers
 
-        found = watched(sample, improve, lambda: engine.is_abandoned)
-        if not (self.n_directions or self.averages):
-            return found
-        return engine.means(space.labels(found), centers)
+        return watched(sample, improve, lambda: engine.is_abandoned)
 
 
 def found(orders: Sequence[Order], engine: Engine) -> list[Order]:
@@ -221,29 +231,37 @@ def found(orders: Sequence[Order], engine: Engine) -> list[Order]:
     return placed
 
 
-def quick_start(engine: Engine, n_clusters: int, looks: float) -> QuickStart:
-    """Return a quick start that takes no longer than so many looks at all samples."""
-    start = _start_in_all_features(engine, n_clusters, looks)
-    projected = _projected_start(engine, n_clusters, looks)
-    if projected is None or projected.greedy < start.greedy:
+def quick_start(engine: Engine, n_clusters: int, looks: float) -> Founding:
+    """Return a start that takes no longer than so many looks at all samples.
+
+    Quick steps follow it if samples have many features and are not in order yet.
+    """
+    n_trials = KMeansPlusPlus(greedy=True).n_trials(n_clusters)
+    for n_directions in (*reversed(engine.n_directions), *([] if engine.n_directions else [0])):
+        if engine.quick_looks(n_clusters, n_trials, n_directions) <= looks:
+            return QuickSeeding(n_directions=n_directions)
+    start = _start_on_some(engine, n_clusters, looks)
+    if start.greedy or not engine.n_directions:
         return start
-    return projected
+    return ProjectedStart(engine.n_directions[0])
+
+
+def has_many_features(engine: Engine) -> bool:
+    """Whether quick steps gain more than K-means, which has to put samples into order first."""
+    return not engine.is_prepared and len(engine.frame.shift) >= FEW_FEATURES
 
 
 def looks_to_begin(engine: Engine, n_clusters: int) -> float:
     """Return how long K-means on all samples takes to begin, in looks at them."""
-    n_features = len(engine.frame.shift)
-    if engine.is_prepared or n_features < FEW_FEATURES:
+    if not has_many_features(engine):
         return 0.0
+    n_features = len(engine.frame.shift)
     n_ordered = LEADING if n_features >= MANY_FEATURES else n_features
     return TO_ORDER * n_ordered / (n_clusters * n_features)
 
 
-def _start_in_all_features(engine: Engine, n_clusters: int, looks: float) -> QuickStart:
-    # A step on all samples gains more than anything on some of them, and K-means has to put them
-    # into order first, which takes longer.
-    averages = A_STEP < looks < A_STEP + looks_to_begin(engine, n_clusters)
-    n_looks = engine.n_samples * (looks - A_STEP if averages else looks)
+def _start_on_some(engine: Engine, n_clusters: int, looks: float) -> QuickStart:
+    n_looks = engine.n_samples * looks
     n_trials = KMeansPlusPlus(greedy=True).n_trials(n_clusters)
     size = n_looks / (LOOKS + LOOKS_OF_A_CANDIDATE * n_trials)
     greedy = size >= FEWEST_IF_GREEDY * n_clusters
@@ -256,27 +274,6 @@ def _start_in_all_features(engine: Engine, n_clusters: int, looks: float) -> Qui
     # Half of the samples tell nearly as much as all, and too few tell nothing.
     most = min(MOST_PER_CENTER * n_clusters, engine.n_samples // 2, engine.most_sampled)
     size = min(max(size, fewest), most)
-    if size < fewest:
-        return QuickStart(0, seeded, greedy)
-    return QuickStart(int(size), seeded, greedy, averages=averages)
-
-
-def _projected_start(engine: Engine, n_clusters: int, looks: float) -> QuickStart | None:
-    """Return a quick start in leading directions; None if there is no time for k-means++ there.
-
-    The more directions, the less K-means has to do afterwards, unless it has too few samples there.
-    """
-    n_samples, n_features = engine.n_samples, len(engine.frame.shift)
-    n_trials = KMeansPlusPlus(greedy=True).n_trials(n_clusters)
-    looks_if_greedy = LOOKS_PROJECTED + LOOKS_OF_A_CANDIDATE * n_trials
-    products = looks * n_clusters * n_features - TO_PROJECT
-    for n_directions in reversed(engine.n_directions):
-        # One of the looks is for the labels of all samples.
-        n_looks = n_samples * (products / (n_clusters * n_directions) - 1.0)
-        is_smallest = n_directions == engine.n_directions[0]
-        enough = 0 if is_smallest else ENOUGH * n_samples
-        greedy = n_looks / looks_if_greedy >= max(FEWEST_IF_GREEDY * n_clusters, enough)
-        size = min(n_looks / (looks_if_greedy if greedy else LOOKS_SEEDED), n_samples)
-        if greedy or (is_smallest and size >= FEWEST_PER_CENTER * n_clusters):
-            return QuickStart(int(size), True, greedy, n_directions)
-    return None
+    # If there is no time for k-means++, there is none to compare all samples.
+    with_steps = seeded and has_many_features(engine)
+    return QuickStart(int(size) if size >= fewest else 0, seeded, greedy, with_steps)

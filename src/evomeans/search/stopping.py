@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 from evomeans.engines.protocol import Ability, Engine
 from evomeans.search.certainty import level_of_cheap
 from evomeans.search.founding import (
-    A_STEP,
     Founding,
     KMeansPlusPlus,
-    QuickSeeding,
+    has_many_features,
     looks_to_begin,
     quick_start,
 )
@@ -25,13 +24,14 @@ from evomeans.search.history import History
 from evomeans.search.population import Individual
 from evomeans.search.settings import MOST_AGREEING, SearchSettings
 
-# Shares of the time left to place the first solution, and after which random samples complete it.
-PLACING, HURRYING = 0.3, 0.6
-# If k-means++ would take longer, a quick start takes its place, with this share of the time left.
-# It has all of it if fewer looks at all samples are left than K-means needs to get anywhere.
-QUICK, A_START = 0.45, 2.0
-# Looks that have to be left after a quick seeding for K-means to gain more than quick steps.
-LOOKS_OF_K_MEANS = 8.0
+# Shares of the time left to place the first solution, if quick steps could follow a quick start or
+# not, and after which random samples complete it.
+PLACING_OR_STEPS, PLACING, HURRYING = 0.02, 0.3, 0.6
+# If k-means++ would take longer, a quick start takes its place, with this share of the time left;
+# and the share of that and the quick steps that follow it.
+QUICK, STEPPING = 0.6, 0.7
+# Looks at all samples that have to be left for K-means to gain more than quick steps.
+LOOKS_OF_K_MEANS = 6.0
 # What a quick start has of the limit, and in seconds, even if labels need all the time.
 LEAST_SHARE_OF_TIME, LEAST_SECONDS = 0.1, 0.03
 
@@ -192,21 +192,16 @@ class Timing:
             return founding
         # A look at all samples for each candidate of all centres takes as long as their labels.
         look = self.engine.labelling_seconds(self.n_clusters)
-        if founding.n_trials(self.n_clusters) * look <= PLACING * max(left, 0.0):
+        share = PLACING_OR_STEPS if has_many_features(self.engine) else PLACING
+        if founding.n_trials(self.n_clusters) * look <= share * max(left, 0.0):
             return founding
         least = LEAST_SHARE_OF_TIME * max_time + LEAST_SECONDS
         self._is_quick, self._overdue_at = True, self.seconds + least
-        n_trials = KMeansPlusPlus(greedy=True).n_trials(self.n_clusters)
-        looks = self.engine.quick_looks(self.n_clusters, n_trials)
-        if looks * look <= left:
-            # K-means gets what is left, if anything is.
-            self._hurries_at = self.seconds + left
-            return QuickSeeding(with_steps=(looks + LOOKS_OF_K_MEANS) * look > left)
-        a_start = (A_START + looks_to_begin(self.engine, self.n_clusters)) * look
-        seconds = max(QUICK * left if left >= a_start else left, least)
-        start = quick_start(self.engine, self.n_clusters, seconds / look)
-        self._hurries_at = self.seconds + seconds - (A_STEP * look if start.averages else 0.0)
-        return start
+        # What would not take K-means anywhere is for steps.
+        to_k_means = LOOKS_OF_K_MEANS + looks_to_begin(self.engine, self.n_clusters)
+        stepping = 1.0 if left < to_k_means * look else STEPPING
+        self._hurries_at = self.seconds + max(stepping * left, least)
+        return quick_start(self.engine, self.n_clusters, max(QUICK * left, least) / look)
 
 
 @dataclass(frozen=True)

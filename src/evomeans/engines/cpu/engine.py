@@ -22,16 +22,7 @@ from evomeans.engines.cpu.layout import Samples, Solution, State, count_tiles
 from evomeans.engines.cpu.memory import Memory
 from evomeans.engines.cpu.offspring import NO_CHILD
 from evomeans.engines.cpu.order import MANY_COLUMNS
-from evomeans.engines.cpu.rounds import (
-    PER_CLUSTER,
-    Seeds,
-    cluster_means,
-    near_steps,
-    project,
-    quick_looks,
-    quick_steps,
-    sum_up,
-)
+from evomeans.engines.cpu.rounds import PER_CLUSTER, Seeds, project, quick_looks, sum_up
 from evomeans.engines.cpu.samples import (
     DeferredSamples,
     can_move_singles,
@@ -41,6 +32,7 @@ from evomeans.engines.cpu.samples import (
     scale_sparse,
 )
 from evomeans.engines.cpu.simd import WIDTH
+from evomeans.engines.cpu.steps import Source, cluster_means, quick_steps
 from evomeans.engines.cpu.workspace import Workspace
 from evomeans.engines.frame import Frame, is_sparse
 from evomeans.engines.free_memory import bytes_of_samples, free_memory
@@ -79,7 +71,7 @@ WORTH_ASKING = 2**27
 VALUES_WORTH_DEFERRING = 2**20
 # Products of a look at a few samples, to learn how long one at all of them would take, fewer if
 # they are sparse; how many samples these are at least, and how many values if they are wide.
-FEW_PRODUCTS, FEW_SPARSE_PRODUCTS, FEW_ROWS, FEW_VALUES = 2**27, 2**24, 512, 2**21
+FEW_PRODUCTS, FEW_SPARSE_PRODUCTS, FEW_ROWS, FEW_VALUES = 2**26, 2**24, 256, 2**21
 
 # Four threads label samples about three times as fast as one, and sixteen five to seven times.
 GAIN_OF_THREADS = 0.7
@@ -301,18 +293,16 @@ class CpuEngine(Engine):
             return self._seed_soon(trials[:, 0], chosen)
         return workspace.positions
 
-    def quick_looks(self, n_clusters: int, n_trials: int) -> float:
+    def quick_looks(self, n_clusters: int, n_trials: int, n_directions: int = 0) -> float:
         """Estimate the time of :meth:`quick_seed` in looks; infinite for small problems."""
         if not self._seeds_in_rounds(n_clusters, n_trials):
             return math.inf
-        n_compared = self.n_directions[-1] if self.n_directions else 0
-        return quick_looks(self.n_samples, self.n_features, n_clusters, n_compared)
+        return quick_looks(self.n_samples, self.n_features, n_clusters, n_directions)
 
-    def quick_seed(self, quantiles: FloatArray, *, with_steps: bool = True) -> FloatArray:
-        """Centres from a quick seeding in rounds, in leading directions if there are any."""
-        directions = self.n_directions
+    def quick_seed(self, quantiles: FloatArray, n_directions: int = 0) -> FloatArray:
+        """Centres from a seeding in rounds, in leading directions if there are any, and steps."""
         try:
-            space = self.projected(directions[-1]) if directions else self
+            space = self.projected(n_directions) if n_directions else self
             with self._lent(space):
                 centers, seeds = space._seed_in_rounds(quantiles)
                 points = space.frame.decode(seeds.points).astype(self.dtype)
@@ -320,17 +310,18 @@ class CpuEngine(Engine):
         except Abandoned:
             return self._seed_soon(quantiles[:, 0], np.full(len(quantiles), -1, np.int64))
         centers = self.means(labels, self.rows(self._draw.distinct_rows(quantiles[:, 0])))
-        if not with_steps:
-            return centers
-        shared = self._source, self.weights, self.frame, centers, labels, self.n_jobs
-        return near_steps(*shared, lambda: self.is_abandoned)
+        return self.quick_steps(centers, labels)
 
-    def quick_steps(self, centers: FloatArray) -> FloatArray:
-        """Compare samples with all centres once, then with those near their own."""
+    def quick_steps(self, centers: FloatArray, labels: Labels | None = None) -> FloatArray:
+        """Compare samples with all centres, and more often with those near their own."""
         if is_sparse(self._source):
-            return super().quick_steps(centers)
-        shared = self._source, self.weights, self.frame, centers, self.n_jobs
-        return quick_steps(*shared, lambda: self.is_abandoned)
+            return super().quick_steps(centers, labels)
+        return quick_steps(self._shared, centers, labels, lambda: self.is_abandoned)
+
+    @property
+    def _shared(self) -> Source:
+        """The samples in data units."""
+        return Source(self._source, self.weights, self.frame, self.n_jobs)
 
     def _seeds_in_rounds(self, n_clusters: int, n_trials: int) -> bool:
         is_greedy = n_trials > 1 and not is_sparse(self._source)
@@ -342,8 +333,7 @@ class CpuEngine(Engine):
     def _seed_in_rounds(self, trials: FloatArray) -> tuple[FloatArray, Seeds]:
         """Seed and refine among points that stand for all samples; return these as well."""
         k, rng = len(trials), np.random.default_rng(int(trials[0, 0] * 2.0**53))
-        shared = self._source, self.weights, self.frame
-        seeds = sum_up(*shared, k, rng, self.n_jobs, self.check_abandoned)
+        seeds = sum_up(self._shared, k, rng, self.check_abandoned)
         if (n_points := len(seeds.points)) < k:
             # The samples have hardly more different rows than there are clusters.
             others = self.rows(self._draw.distinct_rows(trials[n_points:, 0]))
@@ -425,13 +415,12 @@ class CpuEngine(Engine):
 
     def projected(self, n_directions: int) -> CpuEngine:
         """Make an engine over the samples on their leading directions."""
-        rows = project(self._source, self.frame, n_directions, self.n_jobs, self.check_abandoned)
+        rows = project(self._shared, n_directions, self.check_abandoned)
         return CpuEngine(rows, self.weights, n_jobs=self.n_jobs)
 
     def means(self, labels: Labels, others: FloatArray) -> FloatArray:
         """Means of clusters; ``others`` are the centres of those without weight."""
-        shared = self._source, self.weights, self.frame
-        return cluster_means(*shared, labels, others, self.n_jobs)
+        return cluster_means(self._shared, labels, others)
 
     def workers(self, n_clusters: int, most: int) -> list[Self]:
         """Engines that share the samples and the memory, each with its own work space."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from evomeans.compiled.ready import Call
 from evomeans.engines.course import least_of
+from evomeans.engines.cpu import steps
 from evomeans.engines.cpu.assignment import reassign
 from evomeans.engines.cpu.hartigan import move_singles
 from evomeans.engines.cpu.layout import (
@@ -214,9 +215,18 @@ class Kernels:
 
 
 def calls(
-    X: Any, n_clusters: int, abilities: frozenset[Ability], *, breeding: bool, momentum: bool
+    X: Any,
+    n_clusters: int,
+    abilities: frozenset[Ability],
+    *,
+    breeding: bool,
+    momentum: bool,
+    hurries: bool = False,
 ) -> list[Call]:
-    """Return the calls of a fit, with small arguments of the right types, to be compiled before."""
+    """Return the calls of a fit, with small arguments of the right types, to be compiled before.
+
+    One that ``hurries`` may need quick steps.
+    """
     work = work_arrays(blank_samples(X), 1, 1)
     samples, kernels = work.samples, Kernels(work, n_clusters)
     single, double, grid = samples.radii, np.zeros(1), np.zeros((1, 1))
@@ -241,6 +251,8 @@ def calls(
         found.append(Call(fill_tiles, (samples.rows, *tiles), 0.3))
         if X.shape[0] >= MANY_ROWS:
             found += bucket_calls(samples.rows, samples.order)
+        if hurries:
+            found += steps.kernel_calls_for(X)
     if X.shape[0] > FEWEST:
         # What fits into a block is labelled by NumPy, but for ties.
         is_many = X.shape[0] > block_size(n_clusters, X.shape[1])
@@ -270,7 +282,9 @@ def other_calls(X: Any) -> list[Call]:
         Call(draw_at, (scratch.nearby, scratch.partial, samples.places, 0.0), 0.4),
         Call(all_distances, (samples, work.centers.exact, np.zeros((1, 1))), 0.5),
     ]
-    return found if is_sparse(X) else [*found, *bucket_calls(samples.rows, samples.order)]
+    if is_sparse(X):
+        return found
+    return [*found, *bucket_calls(samples.rows, samples.order), *steps.kernel_calls_for(X)]
 
 
 def blank_samples(X: Any) -> Samples:
