@@ -11,7 +11,13 @@ from numpy.testing import assert_array_equal
 
 from evomeans.engines import Order, create_engine
 from evomeans.engines.cpu.rounds import draw, sum_up
-from evomeans.engines.cpu.steps import Source, near_centers, near_labels, quick_steps, sort_by_label
+from evomeans.engines.cpu.steps import (
+    GivenRows,
+    near_centers,
+    near_labels,
+    quick_steps,
+    sort_by_label,
+)
 from oracles import in_frame, squared_distances
 from problems import KINDS, made, make_samples, make_weights, paired
 
@@ -134,7 +140,7 @@ def test_seeding_leaves_refinements_as_they_are(rival_engine_name) -> None:
 def rounds_of(problem, n_jobs=1):
     """Return an engine, and the points that stand for its samples."""
     engine, rng = problem.engine("cpu", n_jobs=n_jobs), np.random.default_rng(3)
-    source = Source(problem.X, problem.weights, engine.frame, n_jobs)
+    source = GivenRows(problem.X, problem.weights, engine.frame, n_jobs)
     return engine, sum_up(source, problem.k, rng, engine.check_abandoned)
 
 
@@ -298,7 +304,7 @@ def test_near_labels_are_right_if_all_centres_are_near(
     centers = engine.samples_at(np.random.default_rng(3).random(40))
     expected, _ = engine.assign(centers)
     labels = np.zeros(6000, np.int32)
-    source = Source(X, None, engine.frame, n_jobs)
+    source = GivenRows(X, None, engine.frame, n_jobs)
     found = near_labels(source, centers, labels, near_centers(centers, source), lambda: False)
     assert np.mean(found != expected) <= wrong
 
@@ -306,7 +312,7 @@ def test_near_labels_are_right_if_all_centres_are_near(
 def test_steps_that_are_over_leave_the_centres() -> None:
     engine = create_engine("cpu", CLOUDS, None)
     centers = engine.samples_at(np.random.default_rng(3).random(40))
-    given = Source(CLOUDS, None, engine.frame, 1), centers, np.zeros(6000, np.int32)
+    given = GivenRows(CLOUDS, None, engine.frame, 1), centers, np.zeros(6000, np.int32)
     assert_array_equal(quick_steps(*given, lambda: True), centers)
     assert not (quick_steps(*given, lambda: False) == centers).all()
 
@@ -318,7 +324,7 @@ def test_steps_that_end_during_a_comparison_keep_what_it_found(monkeypatch) -> N
     engine = create_engine("cpu", CLOUDS, None)
     centers, answers = engine.samples_at(np.random.default_rng(3).random(40)), iter([False] * 3)
     before = (np.arange(6000) % 40).astype(np.int32)
-    source = Source(CLOUDS, None, engine.frame, 1)
+    source = GivenRows(CLOUDS, None, engine.frame, 1)
     reached = quick_steps(source, centers, before, lambda: next(answers, True))
     expected = np.append(engine.assign(centers)[0][:1500], before[1500:])
     np.testing.assert_allclose(reached, engine.means(expected, centers))

@@ -32,7 +32,7 @@ from evomeans.engines.cpu.samples import (
     scale_sparse,
 )
 from evomeans.engines.cpu.simd import WIDTH
-from evomeans.engines.cpu.steps import Source, cluster_means, quick_steps
+from evomeans.engines.cpu.steps import GivenRows, cluster_means, quick_steps
 from evomeans.engines.cpu.workspace import Workspace
 from evomeans.engines.frame import Frame, is_sparse
 from evomeans.engines.free_memory import bytes_of_samples, free_memory
@@ -319,9 +319,9 @@ class CpuEngine(Engine):
         return quick_steps(self._shared, centers, labels, lambda: self.is_abandoned)
 
     @property
-    def _shared(self) -> Source:
+    def _shared(self) -> GivenRows:
         """The samples in data units."""
-        return Source(self._source, self.weights, self.frame, self.n_jobs)
+        return GivenRows(self._source, self.weights, self.frame, self.n_jobs)
 
     def _seeds_in_rounds(self, n_clusters: int, n_trials: int) -> bool:
         is_greedy = n_trials > 1 and not is_sparse(self._source)

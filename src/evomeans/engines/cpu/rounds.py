@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from evomeans.engines import nearest
 from evomeans.engines.cpu.order import leading_directions, polled
 from evomeans.engines.cpu.samples import ROWS_IN_DOUBLE
-from evomeans.engines.cpu.steps import Source, cluster_means
+from evomeans.engines.cpu.steps import GivenRows, cluster_means
 from evomeans.engines.rules import total_weights
 from evomeans.engines.workers import threads_for
 from evomeans.typing import FloatArray, Labels
@@ -62,7 +62,7 @@ class Seeds(NamedTuple):
 
 
 def sum_up(
-    source: Source, n_clusters: int, rng: np.random.Generator, check: Callable[[], None]
+    source: GivenRows, n_clusters: int, rng: np.random.Generator, check: Callable[[], None]
 ) -> Seeds:
     """Draw samples as in k-means‖ (Bahmani et al., PVLDB 5, 2012), and sum up all samples.
 
@@ -108,7 +108,7 @@ def draw(chances: FloatArray, count: int, rng: np.random.Generator) -> NDArray[n
 
 
 def closest_points(
-    source: Source, points: FloatArray, check: Callable[[], None]
+    source: GivenRows, points: FloatArray, check: Callable[[], None]
 ) -> tuple[NDArray[np.int32], FloatArray]:
     """Return the closest of some points for every sample, and its squared distance."""
     X, _, frame, n_jobs = source
@@ -126,7 +126,7 @@ def closest_points(
 # found in these are a start for K-means in all features.
 
 
-def project(source: Source, n_directions: int, check: Callable[[], None]) -> NDArray[Any]:
+def project(source: GivenRows, n_directions: int, check: Callable[[], None]) -> NDArray[Any]:
     """Return dense samples on their leading directions."""
     X, _, frame, n_jobs = source
     result = np.empty((len(X), n_directions), X.dtype)

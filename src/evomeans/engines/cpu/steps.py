@@ -39,7 +39,7 @@ PARTS_OF_A_THREAD = 4
 TOGETHER, SIDE, ACROSS = 64, 4, 3
 
 
-class Source(NamedTuple):
+class GivenRows(NamedTuple):
     """Rows ``X`` (n, d) in data units, their weights or None, the frame, and threads to use."""
 
     X: Any
@@ -199,7 +199,7 @@ def side_by_side(do: Callable[[int, int], None], members: Members, n_jobs: int) 
     list(run(lambda part: do(*part), parts))
 
 
-def cluster_means(source: Source, labels: Labels, others: FloatArray) -> FloatArray:
+def cluster_means(source: GivenRows, labels: Labels, others: FloatArray) -> FloatArray:
     """Return the means of clusters in the frame; ``others`` (k, d) for those without weight."""
     X, weights, frame, n_jobs = source
     means = others.copy()
@@ -227,7 +227,7 @@ def cluster_means(source: Source, labels: Labels, others: FloatArray) -> FloatAr
 
 
 def quick_steps(
-    source: Source, centers: FloatArray, labels: Labels | None, is_over: Callable[[], bool]
+    source: GivenRows, centers: FloatArray, labels: Labels | None, is_over: Callable[[], bool]
 ) -> FloatArray:
     """Return the centres after steps of K-means, until few samples change their clusters.
 
@@ -262,7 +262,7 @@ def quick_steps(
     return centers
 
 
-def compared(source: Source, centers: FloatArray, is_over: Callable[[], bool]) -> Labels:
+def compared(source: GivenRows, centers: FloatArray, is_over: Callable[[], bool]) -> Labels:
     """Return the labels of the closest centres; soon after ``is_over()``, of the first samples."""
     X, _, frame, n_jobs = source
     size, found, first = max(1, n_jobs * LABELLED_AT_ONCE // centers.size), [], 0
@@ -272,7 +272,7 @@ def compared(source: Source, centers: FloatArray, is_over: Callable[[], bool]) -
     return np.concatenate(found)
 
 
-def near_centers(centers: FloatArray, source: Source) -> Indices:
+def near_centers(centers: FloatArray, source: GivenRows) -> Indices:
     """Return of each centre, the numbers of those near it, itself among them."""
     k = len(centers)
     n_near = min(k, NEAR)
@@ -293,7 +293,7 @@ def near_centers(centers: FloatArray, source: Source) -> Indices:
 
 
 def near_labels(
-    source: Source,
+    source: GivenRows,
     centers: FloatArray,
     labels: Labels,
     near: Indices,
