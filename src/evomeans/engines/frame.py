@@ -305,7 +305,7 @@ def resolves_all(
 
     ``lightest`` is the share of the lightest weight in the heaviest one.
     """
-    step = max(1, VALUES_PER_BLOCK // 8 // X.shape[1])
+    step = max(1, VALUES_PER_BLOCK // 2 // X.shape[1])
 
     def smallest_sample(begin: int) -> float:
         Z = frame.encode(X[begin : begin + step])

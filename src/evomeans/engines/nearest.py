@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from concurrent.futures import wait
+from copy import copy
 from functools import cached_property, partial
 from threading import Lock
 from typing import Any, NamedTuple, TypeVar
@@ -116,6 +117,12 @@ class Scorer:
         if name not in self._memory or self._memory[name].size < size:
             self._memory[name] = np.empty(size, self.precision)
         return self._memory[name][:size].reshape(shape)
+
+    def twin(self) -> Scorer:
+        """Return a scorer for another thread, with working memory of its own."""
+        twin = copy(self)
+        twin._memory = {}
+        return twin
 
     def reaching(self, X: Any) -> Scorer:
         """Return a scorer in a frame that is large enough for these samples."""
@@ -401,8 +408,7 @@ def for_blocks(
     """
     kind: type[Scorer] = SparseScorer if is_sparse(X) else Scorer
     own = np.float64 if is_sparse(X) else X.dtype
-    make_scorer = partial(kind, centers, frame, precision or own)
-    n_samples, scorer = X.shape[0], make_scorer()
+    n_samples, scorer = X.shape[0], kind(centers, frame, precision or own)
     if n_samples <= scorer.block_size:
         with one_blas_thread:
             return answer(scorer, slice(0, n_samples))
@@ -417,7 +423,7 @@ def for_blocks(
     pool, n_threads, is_over = threads_for(n_threads), min(n_threads, len(places)), False
 
     def work(thread: int) -> list[Answer]:
-        own = scorer if thread == 0 else make_scorer()
+        own = scorer if thread == 0 else scorer.twin()
         own.is_compiled = True
         mine = places[thread::n_threads]
         return [one for some in mine if not is_over for one in answer(own, some)]

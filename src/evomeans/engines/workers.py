@@ -204,8 +204,9 @@ def work(engine: Engine, queue: Queue) -> None:
 
 # ---- parts of arrays -----------------------------------------------------------------------------
 
-# Values that a thread looks at together: they stay in its cache while it does.
-VALUES_AT_ONCE = 2**17
+# Values that a thread looks at together: they stay in its cache while it does. Several threads look
+# at so many parts each, for they wait for the interpreter between any two of them.
+VALUES_AT_ONCE, PARTS_OF_A_THREAD = 2**17, 2
 
 
 @cache
@@ -229,7 +230,8 @@ def side_by_side(do: Callable[[Item], Result], items: Iterable[Item], n_jobs: in
 
 def extremes(values: NDArray[Any], n_jobs: int = 1) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the lowest and highest values along the first axis; NaN if one is among them."""
-    at_once = max(1, VALUES_AT_ONCE * len(values) // max(1, values.size))
+    n_values = max(VALUES_AT_ONCE, values.size // (PARTS_OF_A_THREAD * n_jobs) if n_jobs > 1 else 0)
+    at_once = max(1, n_values * len(values) // max(1, values.size))
     begins = range(0, len(values), at_once)
     ends = np.empty((2, len(begins), *values.shape[1:]), values.dtype)
 

@@ -220,7 +220,9 @@ class Pipeline:
                 yield from self._cut_short()
             elif is_first and self._timing.should_hurry() and not oldest.is_placed:
                 # Its refinement begins soon, from wherever it is placed by now.
-                self._cut_short()
+                placed = self._cut_short()
+                if self._timing.has_no_k_means:
+                    yield from placed
             return
         for made in self._workers.result(task)[oldest.n_taken :]:
             self._count -= 1

@@ -143,6 +143,8 @@ class Timing:
         left = self.seconds_left
         self._hurries_at = math.inf if left is None else self.seconds + HURRYING * left
         self._is_quick, self._overdue_at = False, -math.inf
+        self.has_no_k_means = False
+        """Whether a quick start has all the time, because K-means on all samples needs more."""
 
     @property
     def seconds(self) -> float:
@@ -199,7 +201,8 @@ class Timing:
         self._is_quick, self._overdue_at = True, self.seconds + least
         # What would not take K-means anywhere is for steps.
         to_k_means = LOOKS_OF_K_MEANS + looks_to_begin(self.engine, self.n_clusters)
-        stepping = 1.0 if left < to_k_means * look else STEPPING
+        self.has_no_k_means = has_many_features(self.engine) and left < to_k_means * look
+        stepping = 1.0 if self.has_no_k_means else STEPPING
         self._hurries_at = self.seconds + max(stepping * left, least)
         return quick_start(self.engine, self.n_clusters, max(QUICK * left, least) / look)
 

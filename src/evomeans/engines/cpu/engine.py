@@ -307,10 +307,12 @@ class CpuEngine(Engine):
                 centers, seeds = space._seed_in_rounds(quantiles)
                 points = space.frame.decode(seeds.points).astype(self.dtype)
                 labels = nearest.labels(points, centers, space.frame, self.n_jobs)[seeds.labels]
+            others = self.rows(self._draw.distinct_rows(quantiles[:, 0]))
         except Abandoned:
-            return self._seed_soon(quantiles[:, 0], np.full(len(quantiles), -1, np.int64))
-        centers = self.means(labels, self.rows(self._draw.distinct_rows(quantiles[:, 0])))
-        return self.quick_steps(centers, labels)
+            # Samples are far worse centres than the means of their clusters.
+            drawn = self._seed_soon(quantiles[:, 0], np.full(len(quantiles), -1, np.int64))
+            return self.quick_steps(drawn)
+        return self.quick_steps(self.means(labels, others), labels)
 
     def quick_steps(self, centers: FloatArray, labels: Labels | None = None) -> FloatArray:
         """Compare samples with all centres, and more often with those near their own."""

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from evomeans.compiled.jit import REORDER, jit
 from evomeans.engines.cpu.layout import copy_row
 from evomeans.engines.frame import Frame
+from evomeans.engines.nearest import one_blas_thread
 from evomeans.engines.workers import side_by_side
 from evomeans.typing import FloatArray
 
@@ -53,7 +54,7 @@ def neighbour_order(
     else:
         # Few samples are worth the better order: every iteration looks at them again.
         is_wide = X.shape[1] >= MANY_COLUMNS and len(X) >= MANY_TO_ORDER
-        points = leading(X, check) if is_wide else X
+        points = leading(X, n_jobs, check) if is_wide else X
     order = np.arange(len(points), dtype=np.uint32)
     sort_part(points, order, width, n_jobs, check)
     return order
@@ -103,10 +104,19 @@ def row_blocks(starts: NDArray[Any]) -> Iterator[slice]:
         yield slice(first, last)
 
 
-def leading(X: NDArray[Any], check: Callable[[], None]) -> NDArray[np.float64]:
+def leading(X: NDArray[Any], n_jobs: int, check: Callable[[], None]) -> NDArray[np.float64]:
     """Project dense rows onto about their leading principal components, which tell neighbours."""
-    directions = leading_directions(polled(X), LEADING, check)
-    return np.asarray(X @ directions.astype(X.dtype), dtype=np.float64)
+    points = np.empty((len(X), LEADING))
+    # Threads of matrix products would stay busy afterwards.
+    with one_blas_thread:
+        directions = leading_directions(polled(X), LEADING, check).astype(X.dtype)
+
+        def fill(first: int) -> None:
+            part = slice(first, first + ROWS_WORTH_A_THREAD)
+            points[part] = X[part] @ directions
+
+        side_by_side(fill, range(0, len(X), ROWS_WORTH_A_THREAD), n_jobs)
+    return points
 
 
 def polled(X: NDArray[Any]) -> NDArray[Any]:
