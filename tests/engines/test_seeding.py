@@ -336,3 +336,15 @@ def test_quick_steps_are_nearly_k_means(sparse, weighted) -> None:
     reached = engine.assign(engine.quick_steps(centers))[1]
     assert reached < 1.02 * engine.refine([Order(centers)])[0].inertia
     assert reached < 0.8 * engine.assign(centers)[1]
+
+
+def test_means_of_thousands_of_features_are_made_by_parts_of_these(monkeypatch):
+    """With the same bits; the frame has a shift."""
+    X = np.random.default_rng(0).normal(size=(50, 1200)) + 1e4
+    labels, engine = np.arange(50, dtype=np.int32) % 7, create_engine("cpu", X, None)
+    others = engine.rows(np.arange(8))
+    found = engine.means(labels, others)
+    monkeypatch.setattr("evomeans.engines.cpu.rounds.COLUMNS_IN_DOUBLE", 10_000)
+    assert_array_equal(found, engine.means(labels, others))
+    expected = [X[labels == j].mean(axis=0) for j in range(7)]
+    np.testing.assert_allclose(engine.frame.decode(found[:7]), expected, rtol=1e-14)

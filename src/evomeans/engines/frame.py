@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -267,14 +268,25 @@ def may_lose_samples(
     return not resolved_size(n_samples) * max(1.0, size) < lightest / heaviest * size
 
 
-def check_resolution(
-    X: Any, sample_weight: NDArray[np.float64] | None, frame: Frame, labels: Any, k: int
-) -> None:
-    """Refuse a clustering of samples in memory if many samples and a whole cluster are lost."""
-    weights = np.ones(1) if sample_weight is None else sample_weight
-    finest = smallest(X.data if is_sparse(X) else X)
-    lightest, heaviest = smallest(weights), float(weights.max())
-    if may_lose_samples(frame, finest, lightest, heaviest, X.shape[0]):
+class Resolution:
+    """Refuses clusterings of samples in memory if many samples and a whole cluster are lost."""
+
+    def __init__(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+        self.X = X
+        self._sample_weight = sample_weight
+
+    @cached_property
+    def _smallest(self) -> float:
+        """The smallest absolute value: a look at all samples, however many clusterings follow."""
+        return smallest(self.X.data if is_sparse(self.X) else self.X)
+
+    def check(self, frame: Frame, labels: Any, k: int) -> None:
+        """Check a clustering with the sums of an engine in this frame."""
+        X, sample_weight = self.X, self._sample_weight
+        weights = np.ones(1) if sample_weight is None else sample_weight
+        lightest, heaviest = smallest(weights), float(weights.max())
+        if not may_lose_samples(frame, self._smallest, lightest, heaviest, X.shape[0]):
+            return
         ends = _dense(X.min(axis=0)), _dense(X.max(axis=0))
         extremes = Extremes(*ends, lightest, heaviest, X.shape[0])
         step = X.shape[0] if is_sparse(X) else max(1, VALUES_PER_BLOCK // X.shape[1])

@@ -40,8 +40,9 @@ NEAR, STEPS, FEW_CHANGES = 64, 6, 0.02
 # Looks at all points that seeding and K-means among them take; and products for each sample that
 # take as long as its projection.
 PER_POINT, TO_PROJECT = 15, 100_000
-# Bytes of the sums of parts that threads average at a time.
-BYTES_OF_SUMS = 2**28
+# Bytes of the sums of parts that threads average at a time, and features that they convert at a
+# time: fresh memory for thousands takes longer than the sums.
+BYTES_OF_SUMS, COLUMNS_IN_DOUBLE = 2**28, 512
 
 
 def quick_looks(n_samples: int, n_features: int, n_clusters: int, n_directions: int) -> float:
@@ -257,7 +258,12 @@ def cluster_means(
         members = csr_array((own[part], labels[part], np.arange(size + 1)), shape=(size, k))
         if is_sparse(X):
             return np.asarray((members.T @ scale_sparse(X[part], frame)).toarray())
-        return np.asarray(members.T @ frame.encode(X[part]).astype(np.float64))
+        found = np.empty(others.shape)
+        for begin in range(0, X.shape[1], COLUMNS_IN_DOUBLE):
+            columns = slice(begin, begin + COLUMNS_IN_DOUBLE)
+            space = Frame(frame.shift[columns], frame.exponent)
+            found[:, columns] = members.T @ space.encode(X[part, columns]).astype(np.float64)
+        return found
 
     sums, begins = np.zeros(others.shape), range(0, n_samples, ROWS_IN_DOUBLE)
     run = map if n_jobs == 1 else threads_for(n_jobs).map
