@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from evomeans.docstrings import described_like
 from evomeans.engines import is_dask, prepare_kernels
+from evomeans.engines.frame import Resolution
 from evomeans.engines.protocol import Ability, Refinement
 from evomeans.estimators.fitted import FittedCenters
 from evomeans.estimators.parameters import (
@@ -87,7 +88,7 @@ class Baseline(FittedCenters):
             engine = create_engine(engine_name, X, sample_weight, n_jobs=n_threads)
             best, attributes = self._search(engine, interrupt)
             solution = canonical_solution(engine, best.centers, X.dtype)
-            check_resolved(engine, X, sample_weight, solution)
+            check_resolved(engine, Resolution(X, sample_weight), solution)
             self._keep_solution(features, engine.frame, solution)
             self.__dict__.update(attributes)
         if attributes.get("stop_reason_") is StopReason.INTERRUPTED:

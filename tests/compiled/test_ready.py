@@ -19,7 +19,7 @@ from numba.core import event
 from scipy.sparse import csr_array
 
 from compilations import Compilations
-from evomeans import HGMeans
+from evomeans import HGMeans, SphericalHGMeans
 from evomeans.compiled import ready as module
 from evomeans.compiled.jit import jit
 from evomeans.compiled.ready import Call, helpers, in_background, missing_calls, ready
@@ -232,14 +232,16 @@ def test_errors_of_the_compiler_are_raised() -> None:
     [
         *((kind, "deep") for kind in ("float64", "float32", "csr", "weights", "column")),
         *(("momentum", "deep"), ("momentum", "paper"), ("float64", "paper")),
+        ("directions", "deep"),
     ],
 )
 def test_a_fit_compiles_nothing_after_the_preparation(kind, strategy, monkeypatch) -> None:
     """So none of it counts as time of the search; and "paper" needs neither moves nor swaps."""
-    n_samples = 6000 if kind == "momentum" else 60
+    n_samples = {"momentum": 6000, "directions": 40_000}.get(kind, 60)
+    kind_of_search = SphericalHGMeans if kind == "directions" else HGMeans
     X: Any = np.random.default_rng(0).normal(size=(n_samples, 1 if kind == "column" else 3))
     weights = np.arange(1.0, 61.0) if kind == "weights" else None
-    if kind == "float32":
+    if kind in ("float32", "directions"):
         X = X.astype(np.float32)
     elif kind == "csr":
         X = csr_array(X)
@@ -252,12 +254,14 @@ def test_a_fit_compiles_nothing_after_the_preparation(kind, strategy, monkeypatc
         prepare(calls, *arguments)
         for one in calls:
             one.kernel.compile(one.kernel.types_of(one.arguments))
-        event.register("numba:compile", late)
+        # A model prepares twice: for crossovers, and for its engine.
+        late.names.clear()
 
     monkeypatch.setattr(module, "ready", watched)
     monkeypatch.setattr("evomeans.engines._prepared", set())
+    event.register("numba:compile", late)
     try:
-        HGMeans(3, strategy=strategy, max_offspring=40, random_state=0).fit(
+        kind_of_search(3, strategy=strategy, max_offspring=40, random_state=0).fit(
             X, sample_weight=weights
         )
     finally:

@@ -211,6 +211,22 @@ def test_the_labels_of_a_fit_are_those_of_predict(n, sparse):
             engine.refine([Order(centers)])
 
 
+@pytest.mark.usefixtures("blocks")
+@pytest.mark.parametrize(("d", "sparse"), [(3, False), (9, False), (9, True)])
+def test_one_look_gives_the_bits_of_two(d, sparse):
+    """Labels, and squared distances to the centres of these; some samples are far outside."""
+    X = np.random.default_rng(0).normal(size=(700, d))
+    X[::90] *= 1e9
+    centers = X[1:40]
+    X = sp.csr_array(X) if sparse else X
+    frame = Frame(np.zeros(d), -2)
+    given = X, frame.encode(centers), frame
+    for n_threads in (1, 2):
+        labels, squares = nearest.labels_and_squares(*given, n_threads)
+        assert_array_equal(labels, nearest.labels(*given))
+        assert_array_equal(squares, nearest.squares(X, labels, *given[1:]))
+
+
 def test_few_samples_without_ties_need_no_compiler():
     """A model can serve at once on a machine that has compiled nothing."""
     import subprocess

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
-from evomeans import HGMeans
+from evomeans import HGMeans, HGMeansPath
 from evomeans.engines import create_engine
-from evomeans.estimators.solution import canonical_solution
+from evomeans.estimators.solution import FEW_COORDINATES, canonical_solution, lexicographic
 from oracles import squared_distances
 
 QUICK = {"min_population": 2, "max_population": 4, "max_offspring": 8, "random_state": 0}
@@ -310,3 +310,20 @@ def test_centres_that_rounding_merges_leave_no_gap_in_the_labels():
     solution = canonical_solution(engine, centers, X.dtype)
     assert solution.centers.dtype == np.float32
     assert_array_equal(np.unique(solution.labels), np.arange(solution.n_distinct))
+
+
+@pytest.mark.parametrize("n_equal", [0, 3, FEW_COORDINATES, 9])
+def test_centres_with_some_equal_coordinates_are_in_lexicographic_order(n_equal):
+    """As many as are sorted by first, more, or none."""
+    centers = np.random.default_rng(0).integers(-1, 2, (30, 10)).astype(float)
+    centers[:, :n_equal] = np.where(centers[:, :n_equal] == 0.0, -0.0, 0.0)
+    assert lexicographic(centers).tolist() == sorted(centers.tolist())
+
+
+def test_a_path_looks_for_lost_samples_once(monkeypatch):
+    """For all of its numbers of clusters together."""
+    looked = []
+    monkeypatch.setattr("evomeans.engines.frame.resolves_all", lambda *_: looked.append(1) or True)
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    HGMeansPath((2, 5), max_time=0.01, random_state=0).fit(X)
+    assert looked == [1]

@@ -9,9 +9,17 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from evomeans import SphericalHGMeans
-from evomeans.engines import spherical
-from evomeans.engines.protocol import LocalSearch, Order
-from evomeans.engines.spherical import SphericalEngine, unit_rows
+from evomeans.engines.cpu import CpuEngine
+from evomeans.engines.protocol import LocalSearch, Order, Way
+from evomeans.engines.spherical import (
+    DirectionsEngine,
+    SphericalEngine,
+    spherical_engine,
+    unit_rows,
+)
+from evomeans.search import Individual
+from evomeans.search.crossover import Breeding, merging_crossover
+from evomeans.search.plan import measure_spacing
 
 QUICK = {"n_jobs": 1, "random_state": 0}
 
@@ -28,62 +36,116 @@ def objective(X, weights, labels, k):
     return weights.sum() - np.linalg.norm(sums, axis=1).sum()
 
 
-def test_bounds_of_the_cpu_engine_lead_to_the_same_kind_of_end(monkeypatch):
-    """Large data take another way to fixed points as low; rows of zeros are not centres."""
+def drawn(engine, k, n_starts, n_trials=3):
+    return [engine.seed(np.random.default_rng(i).random((k, n_trials))) for i in range(n_starts)]
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_the_cpu_engine_ends_where_no_sample_and_no_sum_says_otherwise(n_threads):
+    """Its ends are fixed points with the cosine, in double precision; zeros are not centres."""
     X, k = directions(600, 8), 12
     X[::50] = 0.0
     weights = np.random.default_rng(1).uniform(0.5, 2.0, 600)
-    ends = []
-    for large in (spherical.LARGE, 0):
-        monkeypatch.setattr(spherical, "LARGE", large)
-        engine = SphericalEngine(X, weights)
-        numbers = [np.random.default_rng(seed).random((k, 3)) for seed in range(10)]
-        seeds = [engine.seed(one) for one in numbers]
-        assert_allclose(np.linalg.norm(seeds, axis=2), 1.0, rtol=1e-6)
-        found = engine.refine([Order(one) for one in seeds])
-        for one in found:
-            again = engine.refine([Order(one.centers)])[0]
-            assert again.inertia == pytest.approx(one.inertia, rel=1e-9)
-            assert one.inertia == pytest.approx(engine.assign(one.centers)[1])
-        ends.append(np.mean([one.inertia for one in found]))
-    assert ends[1] == pytest.approx(ends[0], rel=0.01)
+    engine, units = DirectionsEngine(X, weights, n_jobs=n_threads), unit_rows(X)
+    for one in engine.refine([Order(start) for start in drawn(engine, k, 5)]):
+        labels, inertia = engine.assign(one.centers)
+        # Ties aside, and samples of zeros are all ties.
+        assert_array_equal(labels, (units @ one.centers.T).argmax(axis=1))
+        sums = np.zeros((k, 8))
+        np.add.at(sums, labels, weights[:, None] * units)
+        lengths = np.linalg.norm(sums, axis=1)
+        assert_allclose(one.centers, sums / lengths[:, None], atol=1e-14)
+        assert one.inertia == pytest.approx(weights.sum() - lengths.sum(), rel=1e-13)
+        assert one.inertia == pytest.approx(inertia, rel=1e-14)
 
 
-def test_swaps_of_the_cpu_engine_lead_to_lower_ends(monkeypatch):
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_single_moves_of_the_cpu_engine_leave_no_better_place(is_weighted):
+    """By the lengths of all sums with and without every sample."""
+    X, k = directions(200, 4), 30
+    weights = np.random.default_rng(2).uniform(0.3, 3.0, 200) if is_weighted else None
+    engine, units = DirectionsEngine(X, weights), unit_rows(X)
+    own = np.ones(200) if weights is None else weights
+    starts = drawn(engine, k, 4)
+    for start in starts:
+        (found,) = engine.refine([Order(start, local_search=LocalSearch(single_moves=True))])
+        assert found.inertia < engine.refine([Order(start)])[0].inertia
+        labels = engine.labels(found.centers)
+        sums = np.zeros((k, 4))
+        np.add.at(sums, labels, own[:, None] * units)
+        lengths = np.linalg.norm(sums, axis=1)
+        for i, a in enumerate(labels):
+            if np.count_nonzero(labels == a) > 1:
+                lost = lengths[a] - np.linalg.norm(sums[a] - own[i] * units[i])
+                gains = np.linalg.norm(sums + own[i] * units[i], axis=1) - lengths
+                assert np.delete(gains, a).max() < lost + 1e-9
+
+
+def test_swaps_of_the_cpu_engine_lead_to_lower_ends():
     """Each of them is a fixed point with the cosine, and so is one after a relocation."""
-    monkeypatch.setattr(spherical, "LARGE", 0)
-    engine, k = SphericalEngine(directions(600, 8), None), 12
-    seeds = [engine.seed(np.random.default_rng(seed).random((k, 1))) for seed in range(8)]
+    engine, k = DirectionsEngine(directions(600, 8), None), 12
+    seeds, ends = drawn(engine, k, 8, 1), []
     swaps = LocalSearch(single_moves=True, swaps=k)
-    ends = []
     for changes in ({}, {"local_search": swaps}, {"removed": 3}):
         found = engine.refine([Order(one, **changes) for one in seeds])
         again = engine.refine([Order(one.centers) for one in found])
         inertias = [one.inertia for one in found]
-        assert_allclose([one.inertia for one in again], inertias, rtol=1e-9)
+        assert_allclose([one.inertia for one in again], inertias, rtol=1e-12)
         ends.append(np.mean(inertias))
     assert ends[1] < 0.995 * ends[0]
 
 
-@pytest.mark.parametrize("large", [spherical.LARGE, 0])
-def test_descents_with_fewer_samples_than_clusters_end(large, monkeypatch):
+def test_a_search_of_large_data_makes_offspring_like_that_of_hgmeans():
+    """In one go, from what is known of the parents, with the better parts of both."""
+    X, k = directions(2000, 3), 60
+    model = SphericalHGMeans(k, max_offspring=60, **QUICK).fit(X)
+    made_by = {one.made_by for one in model.history_}
+    assert {"partition", "merging", "squared matching"} <= made_by
+    assert model.missing_operators_ == ()
+    engine = spherical_engine(X, None, k)
+    found = engine.refine([Order(start) for start in drawn(engine, k, 2)])
+    first, second = (Individual.of(one, 1.0) for one in found)
+    order = Order(parents=(first, second), numbers=np.linspace(0.0, 0.9, k))
+    made = engine.offspring(order, [Way.MERGING])
+    child = merging_crossover(first, second, Breeding(engine, order.numbers, 0.5))
+    (expected,) = engine.refine([order.placed(child.centers, "merging")])
+    assert_array_equal(made.centers, expected.centers)
+    assert_allclose(np.linalg.norm(made.centers, axis=1), 1.0, rtol=1e-12)
+
+
+def test_spacing_is_that_of_the_means():
+    """Centres of length one are farther apart, and would seem to be less noisy."""
+    X = directions(2000, 50)
+    engine, plain = DirectionsEngine(X, None), CpuEngine(unit_rows(X))
+    start = drawn(plain, 8, 1)[0]
+    found = [Individual.of(one.refine([Order(start)])[0], 1.0) for one in (engine, plain)]
+    spacing = [
+        measure_spacing(one, 2000.0, of.frame.inertia_in_data_units, on_sphere=of.on_sphere)
+        for one, of in zip(found, (engine, plain), strict=True)
+    ]
+    assert spacing[0] == pytest.approx(spacing[1], rel=0.1)
+
+
+@pytest.mark.parametrize("kind", [SphericalEngine, DirectionsEngine])
+def test_descents_with_fewer_samples_than_clusters_end(kind):
     """Rounding moves a sample that is alone to a cluster that is empty, and back for ever."""
-    monkeypatch.setattr(spherical, "LARGE", large)
     X, weights = np.random.default_rng(0).normal(size=(300, 20)), np.zeros(300)
     weights[:5] = 1.0
-    engine = SphericalEngine(X, weights)
+    engine = kind(X, weights)
     (found,) = engine.refine([Order(engine.seed(np.random.default_rng(0).random((8, 3))))])
     assert found.inertia == 0.0
     assert found.n_iter < 100
 
 
-def test_equal_directions_cost_nothing_in_matrix_products_either(monkeypatch):
+def test_equal_directions_cost_nothing_on_the_cpu_engine_either():
     """The search ends there: nothing is better."""
-    monkeypatch.setattr("evomeans.engines.base.LONG", 0)
     X = directions(7, 20)[np.arange(700) % 7] * np.linspace(0.1, 1.0, 700)[:, None]
-    labels, inertia = SphericalEngine(X, None).assign(unit_rows(X[:7]))
+    labels, inertia = DirectionsEngine(X, None).assign(unit_rows(X[:7]))
     assert_array_equal(labels, np.arange(700) % 7)
     assert inertia == 0.0
+    X = np.repeat(X, 30, axis=0)
+    model = SphericalHGMeans(7, **QUICK).fit(X)
+    assert (model.inertia_, model.stop_reason_) == (0.0, "proven_optimal")
 
 
 def test_next_to_no_time_is_enough_for_centres_of_length_one():
@@ -92,20 +154,6 @@ def test_next_to_no_time_is_enough_for_centres_of_length_one():
         model = SphericalHGMeans(30, max_time=1e-3, **QUICK).fit(X)
     assert_array_equal(model.predict(X), model.labels_)
     assert model.score(X) == pytest.approx(-model.inertia_)
-
-
-def test_an_abandoned_engine_of_large_data_ends_soon(monkeypatch):
-    """Its twin as well, and each has its own work space."""
-    monkeypatch.setattr(spherical, "LARGE", 0)
-    X = directions(400, 5)
-    one, other = SphericalEngine(X, None, n_jobs=2).workers(6, 2)
-    numbers = np.random.default_rng(0).random((6, 2))
-    assert_array_equal(one.seed(numbers), other.seed(numbers))
-    one.abandon(True)
-    assert not one.refine([Order(X[:6])])[0].is_complete
-    assert other.refine([Order(X[:6])])[0].n_iter > 0
-    one.abandon(False)
-    assert one.refine([Order(X[:6])])[0].n_iter > 0
 
 
 def test_single_moves_leave_no_better_place_for_any_sample():
@@ -163,6 +211,14 @@ def test_samples_of_zeros_cost_one():
     model = SphericalHGMeans.fast(3, **QUICK).fit(X)
     without = SphericalHGMeans.fast(3, **QUICK).fit(X[:20])
     assert model.inertia_ == pytest.approx(without.inertia_ + 3.0)
+    X, weights = directions(3000, 20), np.linspace(0.5, 1.5, 3000)
+    X[:40] = 0.0
+    model = SphericalHGMeans(8, max_offspring=2, **QUICK).fit(X, sample_weight=weights)
+    rest = SphericalHGMeans(8, max_offspring=2, **QUICK).fit(X[40:], sample_weight=weights[40:])
+    assert model.inertia_ == pytest.approx(rest.inertia_ + weights[:40].sum(), rel=0.01)
+    assert model.inertia_ == pytest.approx(min(one.inertia for one in model.history_))
+    assert not model.labels_[:40].any()
+    assert -model.score(X, sample_weight=weights) == pytest.approx(model.inertia_)
 
 
 def test_dask_is_refused():

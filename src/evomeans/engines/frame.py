@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -268,34 +269,46 @@ def may_lose_samples(
     return not resolved_size(n_samples) * max(1.0, size) < lightest / heaviest * size
 
 
-def check_resolution(
-    X: Any,
-    sample_weight: NDArray[np.float64] | None,
-    frame: Frame,
-    labels: Any,
-    k: int,
-    run: Callable[..., Iterable[Any]] = map,
-) -> None:
-    """Refuse a clustering of samples in memory if many samples and a whole cluster are lost.
+class Resolution:
+    """Refuses clusterings of samples in memory if many samples and a whole cluster are lost."""
 
-    ``run`` maps a function over blocks of samples, perhaps by several threads.
-    """
-    weights = np.ones(1) if sample_weight is None else sample_weight
-    lightest, heaviest = smallest(weights), float(weights.max())
-    if not is_sparse(X) and resolves_all(X, frame, lightest / heaviest, run):
-        return
-    finest = smallest(X.data if is_sparse(X) else X)
-    if not may_lose_samples(frame, finest, lightest, heaviest, X.shape[0]):
-        return
-    ends = _dense(X.min(axis=0)), _dense(X.max(axis=0))
-    extremes = Extremes(*ends, lightest, heaviest, X.shape[0])
-    step = X.shape[0] if is_sparse(X) else max(1, VALUES_PER_BLOCK // X.shape[1])
-    counts = np.zeros((2, k), np.int64)
-    for begin in range(0, X.shape[0], step):
-        part = slice(begin, begin + step)
-        own = None if sample_weight is None else sample_weight[part]
-        counts += extremes.lost_and_resolved(X[part], own, labels[part], k, frame)
-    extremes.refuse_lost_clusters(counts)
+    def __init__(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+        self.X = X
+        self._sample_weight = sample_weight
+        self._resolves_all: bool | None = None
+
+    @cached_property
+    def _smallest(self) -> float:
+        """The smallest absolute value: a look at all samples, however many clusterings follow."""
+        return smallest(self.X.data if is_sparse(self.X) else self.X)
+
+    def check(
+        self, frame: Frame, labels: Any, k: int, run: Callable[..., Iterable[Any]] = map
+    ) -> None:
+        """Check a clustering with the sums of an engine, whose frame is always the same.
+
+        ``run`` maps a function over blocks of samples, perhaps by several threads.
+        """
+        X, sample_weight = self.X, self._sample_weight
+        weights = np.ones(1) if sample_weight is None else sample_weight
+        lightest, heaviest = smallest(weights), float(weights.max())
+        if self._resolves_all is None:
+            self._resolves_all = not is_sparse(X) and resolves_all(
+                X, frame, lightest / heaviest, run
+            )
+        if self._resolves_all or not may_lose_samples(
+            frame, self._smallest, lightest, heaviest, X.shape[0]
+        ):
+            return
+        ends = _dense(X.min(axis=0)), _dense(X.max(axis=0))
+        extremes = Extremes(*ends, lightest, heaviest, X.shape[0])
+        step = X.shape[0] if is_sparse(X) else max(1, VALUES_PER_BLOCK // X.shape[1])
+        counts = np.zeros((2, k), np.int64)
+        for begin in range(0, X.shape[0], step):
+            part = slice(begin, begin + step)
+            own = None if sample_weight is None else sample_weight[part]
+            counts += extremes.lost_and_resolved(X[part], own, labels[part], k, frame)
+        extremes.refuse_lost_clusters(counts)
 
 
 def resolves_all(

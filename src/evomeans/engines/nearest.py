@@ -109,7 +109,8 @@ class Scorer:
     def _middle(self) -> FloatArray:
         # A few centres far away do not move a median, and some tell as much as thousands.
         step = -(-len(self.centers) // MOST_IN_THE_MIDDLE)
-        return np.median(self.centers[::step], axis=0)
+        # Features that lie side by side are much faster to sort.
+        return np.median(np.ascontiguousarray(self.centers[::step].T), axis=1)
 
     def _room(self, name: str, shape: tuple[int, ...]) -> NDArray[Any]:
         """Return memory that every block uses again; mapping fresh memory takes long."""
@@ -358,6 +359,24 @@ def squares(
     answer, n_features = partial(answers, X, square), centers.shape[1]
     for_blocks(X, centers, frame, n_threads, answer, products=n_features)
     return result
+
+
+def labels_and_squares(
+    X: Any, centers: FloatArray, frame: Frame, n_threads: int = 1
+) -> tuple[NDArray[np.int32], FloatArray]:
+    """Return what :func:`labels` and :func:`squares` do, mostly by one look at the samples."""
+    if not is_sparse(X) and centers.shape[1] <= NARROW:
+        found = labels(X, centers, frame, n_threads)
+        return found, squares(X, found, centers, frame, n_threads)
+    chosen, result = np.empty(X.shape[0], np.int32), np.empty(X.shape[0])
+
+    def find(scorer: Scorer, block: Block) -> None:
+        own = chosen[block.places] = scorer.closest(block)
+        found = scorer.squares_to(block, own)
+        result[block.places] = np.ldexp(found, 2 * (frame.exponent - scorer.frame.exponent))
+
+    for_blocks(X, centers, frame, n_threads, partial(answers, X, find), products=centers.size)
+    return chosen, result
 
 
 def distances(X: Any, centers: FloatArray, frame: Frame, n_threads: int = 1) -> NDArray[Any]:

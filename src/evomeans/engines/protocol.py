@@ -266,6 +266,8 @@ class Engine(ABC):
         Whether it has taken in its samples, as far as that helps seeding and refinements.
     is_abandoned : bool
         Whether it has been abandoned.
+    on_sphere : bool
+        Whether samples and centres have length one.
     stop : (1,) array
         Not zero while it is abandoned, for kernels that take long. Copies of an engine share it:
         workers are abandoned together.
@@ -282,6 +284,7 @@ class Engine(ABC):
     n_directions: Sequence[int] = ()
     is_prepared: bool = True
     is_abandoned: bool = False
+    on_sphere: bool = False
     stop: Integers
 
     def __new__(cls, *arguments: Any, **named: Any) -> Self:

@@ -1,16 +1,15 @@
-"""The engine of spherical k-means, and its kernels for dense and sparse samples.
+"""The engines of spherical k-means: the CPU engine for dense samples, and one for sparse or few.
 
-Centres and sums are stored feature by feature, (d, k), so that one value of a sample meets all
-centres at once, and sparse samples touch no more than they have.
+The kernels of the latter store centres and sums feature by feature, (d, k), so that one value of a
+sample meets all centres at once, and sparse samples touch no more than they have.
 """
 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +17,14 @@ from numpy.typing import NDArray
 from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import REORDER, jit
 from evomeans.compiled.ready import Call
+from evomeans.engines import nearest
 from evomeans.engines.base import ModelEngine, is_hopeless, weighted_sum
 from evomeans.engines.cpu.engine import CpuEngine
-from evomeans.engines.cpu.kernels import calls, other_calls
-from evomeans.engines.frame import Frame, is_sparse, means_of
+from evomeans.engines.cpu.kernels import calls
+from evomeans.engines.cpu.layout import Solution
+from evomeans.engines.frame import Frame, is_sparse
 from evomeans.engines.nearest import one_blas_thread
-from evomeans.engines.protocol import KMEANS, Order, Refinement
-from evomeans.engines.sampling import Drawing
+from evomeans.engines.protocol import Ability, Engine, Refinement, Way
 from evomeans.typing import FloatArray, Integers, Labels
 
 # A gain below this share of the lengths involved is rounding.
@@ -173,10 +173,82 @@ def move_singles(
 
 MOST_ROUNDS = 10_000
 IMPROVED = 1.0 - 1e-12
-# Products of an assignment from which on the CPU engine leads the way: a little higher, but faster.
+# Products of an assignment of dense samples from which on the CPU engine takes over.
 LARGE = 2**18
-# They end where single precision sees no improvement.
-NEARLY_IMPROVED = 1.0 - 1e-6
+# The same from which on a limit of time may call for quick steps.
+MAY_HURRY = 2**20
+
+
+class CosineFrame(Frame):
+    """Coordinates of directions: squared distances of length-one vectors are 2 (1 − cos)."""
+
+    def inertia_in_data_units(self, inertia: float) -> float:
+        """Convert a sum of squared distances to one of cosine distances."""
+        return 0.5 * super().inertia_in_data_units(inertia)
+
+    def inertia_in_frame(self, inertia: float) -> float:
+        """Convert a sum of cosine distances."""
+        return 2.0 * super().inertia_in_frame(inertia)
+
+
+class DirectionsEngine(CpuEngine):
+    """The CPU engine for dense samples as directions: its centres are of length one.
+
+    The objective is Σ w(1 − cos). With centres of length one, the closest has the largest cosine,
+    so all bounds hold. Swaps are those of plain k-means.
+    """
+
+    on_sphere = True
+
+    def __init__(
+        self,
+        X: NDArray[Any],
+        sample_weight: FloatArray | None,
+        *,
+        n_jobs: int = 1,
+    ) -> None:
+        units = unit_rows(X)
+        weights, self._constant = sample_weight, 0.0
+        self._undirected = np.flatnonzero(~units.any(axis=1))
+        if len(self._undirected):
+            # They have no direction to be a centre with, and cost the same anywhere.
+            weights = np.ones(len(units)) if sample_weight is None else sample_weight.copy()
+            self._constant = float(weights[self._undirected].sum())
+            weights[self._undirected] = 0.0
+        frame = CosineFrame(np.zeros(units.shape[1]), 0)
+        super().__init__(units, weights, n_jobs=n_jobs, frame=frame)
+        self.abilities -= {Ability.MOMENTUM}
+
+    def _remembered(
+        self, found: Solution, inertia: float, n_iter: int, way: Way | None = None
+    ) -> Refinement:
+        if inertia <= ROUNDING * self.total_weight:
+            # A search that compares remainders of rounding would never agree.
+            squares = self._workspace(len(found.centers)).scratch.nearby
+            own = 1.0 if self.weights is None else self.samples.weights
+            counted = squares > 2.0 * ROUNDING * own
+            inertia = float(squares[counted].sum())
+        refined = super()._remembered(found, inertia, n_iter, way)
+        return replace(refined, inertia=refined.inertia + self._constant)
+
+    def labels(self, centers: FloatArray) -> NDArray[np.int32]:
+        """Labels of the largest cosines; zero for samples without a direction."""
+        found = super().labels(unit_rows(centers))
+        found[self._undirected] = 0
+        return found
+
+    def assign(self, centers: FloatArray) -> tuple[NDArray[np.int32], float]:
+        """Labels of the largest cosines, and the objective."""
+        given = self._source, unit_rows(centers), self.frame, self.n_jobs
+        labels, squares = nearest.labels_and_squares(*given)
+        labels[self._undirected] = 0
+        costs = np.where(squares > 2.0 * ROUNDING, 0.5 * squares, 0.0)
+        total = costs.sum() if self.weights is None else self.weights @ costs
+        return labels, float(total) + self._constant
+
+    def distances(self, centers: FloatArray) -> FloatArray:
+        """Cosine distances, one less the cosine."""
+        return cosine_distances(self._source, centers)
 
 
 class SphericalEngine(ModelEngine):
@@ -193,82 +265,6 @@ class SphericalEngine(ModelEngine):
         # A sample of zeros has no direction to be a centre with, and costs the same anywhere.
         directed = weights * self.data.lengths
         self.chances = directed if directed.any() else weights
-        self._plain: CpuEngine | None = None
-
-    def _is_large(self, n_clusters: int) -> bool:
-        """Whether the CPU engine seeds, moves and swaps, and descents begin where it ends."""
-        n_products = self.n_samples * n_clusters * len(self.frame.shift)
-        return not is_sparse(self.samples) and n_products >= LARGE
-
-    @property
-    def plain(self) -> CpuEngine:
-        """The engine of plain k-means over the same directions, in single precision.
-
-        Squared distances are 2 (1 − cos), so closest centres and k-means++ are the same.
-        """
-        if self._plain is None:
-            chances = None if (self.chances == 1.0).all() else self.chances
-            rows = self.samples.astype(np.float32)
-            self._plain = CpuEngine(rows, chances, n_jobs=self.n_jobs, frame=self.frame)
-            self._plain.abandon(self.is_abandoned)
-        return self._plain
-
-    def workers(self, n_clusters: int, most: int) -> list[Self]:
-        """Return engines over the same samples, one for each thread."""
-        if self._is_large(n_clusters):
-            # Made here, so that they share it.
-            _ = self.plain
-        return super().workers(n_clusters, most)
-
-    def twin(self) -> Self:
-        """Return an engine that shares the samples, and nothing that is written to."""
-        twin = super().twin()
-        twin._plain = None if self._plain is None else self._plain.twin(n_jobs=1)
-        return twin
-
-    def abandon(self, is_abandoned: bool) -> None:
-        """End what another thread is doing soon."""
-        super().abandon(is_abandoned)
-        if self._plain is not None:
-            self._plain.abandon(is_abandoned)
-
-    def seed(self, quantiles: FloatArray) -> FloatArray:
-        """Draw centres by k-means++."""
-        is_large = self._is_large(len(quantiles))
-        return self.plain.seed(quantiles) if is_large else super().seed(quantiles)
-
-    def _refine(self, start: Order) -> Refinement:
-        """Refine a start; of large data, swaps and moves are those of plain k-means."""
-        is_descent = start.local_search == KMEANS and start.removed < 0
-        if is_descent or not self._is_large(len(start.centers)):
-            return super()._refine(start)
-        (led,) = self.plain.refine([replace(start, parent=None)])
-        if not led.is_complete:
-            return Refinement.stopped(start, led.centers)
-        found = super()._refine(Order(led.centers))
-        return replace(found, n_iter=found.n_iter + led.n_iter)
-
-    @property
-    def most_sampled(self) -> int:  # type: ignore[override]
-        """How many samples an engine over some of them may have."""
-        return 0 if is_sparse(self.samples) else sys.maxsize
-
-    def subsample(self, drawing: Drawing) -> CpuEngine:
-        """Make an engine of plain k-means over some of the directions."""
-        return self.plain.subsample(drawing)
-
-    @property
-    def n_directions(self) -> tuple[int, ...]:  # type: ignore[override]
-        """Numbers of leading directions that are worth a projection."""
-        return () if is_sparse(self.samples) else self.plain.n_directions
-
-    def projected(self, n_directions: int) -> CpuEngine:
-        """Make an engine of plain k-means over projected directions."""
-        return self.plain.projected(n_directions)
-
-    def means(self, labels: Labels, others: FloatArray) -> FloatArray:
-        """Means of clusters, which are not of length one."""
-        return self.plain.means(labels, others)
 
     def rows(self, chosen: NDArray[np.intp]) -> FloatArray:
         """Return a few samples, dense."""
@@ -286,8 +282,7 @@ class SphericalEngine(ModelEngine):
 
     def distances(self, centers: FloatArray) -> FloatArray:
         """Cosine distances, one less the cosine."""
-        units = unit_columns(centers)
-        return np.maximum(1.0 - np.asarray(self.samples @ units), 0.0)
+        return cosine_distances(self.samples, centers)
 
     def _closest(
         self, units: FloatArray, labels: NDArray[np.int64] | None = None
@@ -296,25 +291,10 @@ class SphericalEngine(ModelEngine):
             labels = np.full(self.n_samples, -1, np.int64)
         k = units.shape[1]
         costs, products, changed = np.empty(self.n_samples), np.empty(k), 0
-        if not is_sparse(self.samples) and self.takes_long(k):
-            return labels, costs, self._find_closest(units, labels, costs)
         for block in self.blocks(k):
             bounds = block.start, block.stop
             changed += int(find_closest(self.data, units, labels, costs, products, *bounds))
         return labels, costs, changed
-
-    def _find_closest(self, units: FloatArray, labels: NDArray[np.int64], costs: FloatArray) -> int:
-        """Do what the kernel does by matrix products, which are faster if they are large."""
-        changed = 0
-        with one_blas_thread:
-            for block in self.blocks(units.shape[1]):
-                cosines = self.samples[block] @ units
-                closest = cosines.argmax(axis=1)
-                cost = 1.0 - cosines[np.arange(len(closest)), closest]
-                costs[block] = np.where(cost > ROUNDING, cost, 0.0)
-                changed += int(np.count_nonzero(labels[block] != closest))
-                labels[block] = closest
-        return changed
 
     def nearest_each(self, chosen: NDArray[np.intp]) -> Sequence[FloatArray]:
         """One less the cosines with some samples: all of them in one look at many data."""
@@ -337,33 +317,10 @@ class SphericalEngine(ModelEngine):
             moved += int(move_singles(self.data, labels, sums, norms, products, *bounds))
         return moved
 
-    def _approach(self, units: FloatArray, goal: float) -> FloatArray:
-        """Return where assignments and sums come to, in single precision, with bounds.
-
-        The objective is Σw less the products of centres and sums.
-        """
-        plain, best = self.plain, np.inf
-        workspace, found = plain._workspace(len(units)), plain._new_solution(len(units))
-        scales, limb = workspace.samples.scales, workspace.samples.limb
-        for nth in range(MOST_ROUNDS):
-            self.reach(units)
-            workspace.step(found.state, units, fresh=nth == 0)
-            means, weights = means_of(workspace.sums, workspace.positions, scales, limb)
-            sums = means * weights[:, None]
-            objective = self.total_weight - float((units * sums).sum())
-            if objective >= best * NEARLY_IMPROVED or is_hopeless(best, objective, goal):
-                break
-            best = objective
-            units = normalized(sums, np.linalg.norm(sums, axis=1, keepdims=True), units)
-        plain.memory.give_back(found)
-        return units
-
     def descend(
         self, centers: FloatArray, single_moves: bool, goal: float = math.inf
     ) -> Refinement:
         """Alternate assignments, sums and single moves until nothing changes."""
-        if self._is_large(len(centers)):
-            centers = self._approach(unit_rows(centers), goal)
         units = unit_columns(centers)
         k = units.shape[1]
         sums, norms, products = np.empty_like(units), np.empty(k), np.empty(k)
@@ -397,6 +354,26 @@ class SphericalEngine(ModelEngine):
         totals = np.bincount(found, self.weights, k).astype(np.float64)
         centers = np.ascontiguousarray(units.T)
         return Refinement(centers, objective, totals, n_iter, labels=found)
+
+
+def spherical_engine(
+    X: Any, sample_weight: FloatArray | None, n_clusters: int, *, n_jobs: int = 1
+) -> Engine:
+    """Return the engine for these samples and so many clusters."""
+    takes_over = is_large(X, sample_weight, n_clusters)
+    return (DirectionsEngine if takes_over else SphericalEngine)(X, sample_weight, n_jobs=n_jobs)
+
+
+def is_large(X: Any, sample_weight: FloatArray | None, n_clusters: int) -> bool:
+    """Whether the CPU engine takes over: samples are dense, many, and some have a direction."""
+    if is_sparse(X) or X.size * n_clusters < LARGE:
+        return False
+    return bool((X if sample_weight is None else X[sample_weight > 0.0]).any())
+
+
+def cosine_distances(samples: Any, centers: FloatArray) -> FloatArray:
+    """Return one less the cosines of unit samples and centres."""
+    return np.maximum(1.0 - np.asarray(samples @ unit_columns(centers)), 0.0)
 
 
 def unit_rows(X: Any) -> Any:
@@ -439,18 +416,19 @@ def normalized(sums: FloatArray, lengths: FloatArray, units: FloatArray) -> Floa
     return np.where(lengths > 0.0, sums / np.where(lengths > 0.0, lengths, 1.0), units)
 
 
-def kernel_calls_for(X: Any, n_clusters: int = 1) -> list[Call]:
+def kernel_calls_for(
+    X: Any, sample_weight: FloatArray | None = None, n_clusters: int = 1
+) -> list[Call]:
     """Return what a search calls, see :func:`~evomeans.compiled.ready.ready`."""
+    if is_large(X, sample_weight, n_clusters):
+        units = np.broadcast_to(0.0, X.shape)
+        hurries = units.size * n_clusters >= MAY_HURRY
+        abilities = frozenset(Ability)
+        return calls(units, n_clusters, abilities, breeding=True, momentum=False, hurries=hurries)
     rows = rows_of(unit_rows(X[:1]), np.ones(1))
     labels, one, grid = np.zeros(1, np.int64), np.zeros(1), np.zeros((1, 1))
-    found = [
+    return [
         Call(find_closest, (rows, grid, labels, one, one, 0, 1), 0.5),
         Call(add_up, (rows, labels, grid, one), 0.4),
         Call(move_singles, (rows, labels, grid, one, one, 0, 1), 0.7),
     ]
-    if is_sparse(X) or n_clusters * X.size < LARGE:
-        return found
-    single = np.broadcast_to(np.float32(0.0), X.shape)
-    abilities = SphericalEngine.abilities
-    plain = calls(single, n_clusters, abilities, breeding=False, momentum=False)
-    return [*found, *plain, *other_calls(single)]

@@ -11,7 +11,7 @@ import numpy as np
 
 from evomeans.engines import Engine, is_dask
 from evomeans.engines.frame import is_sparse
-from evomeans.estimators.parameters import Parameters, shown
+from evomeans.estimators.parameters import Parameters, check_thread_count, shown
 from evomeans.estimators.searching import SearchingEstimator
 from evomeans.estimators.solution import (
     FinalSolution,
@@ -101,17 +101,18 @@ class SphericalHGMeans(Model):
     def _pose(
         self, X: Any, sample_weight: FloatArray | None, parameters: Parameters, **constraints: Any
     ) -> Task:
-        from evomeans.engines.spherical import SphericalEngine, kernel_calls_for
+        from evomeans.engines.spherical import kernel_calls_for, spherical_engine
 
         def settle(engine: Engine, best: Individual, is_final: bool) -> FinalSolution:
             return canonical_solution(engine, best.centers, X.dtype, is_final=is_final)
 
+        k = parameters.n_clusters
         return Task(
-            partial(SphericalEngine, X, sample_weight, n_jobs=parameters.n_threads),
+            partial(spherical_engine, X, sample_weight, k, n_jobs=parameters.n_threads),
             settle,
             X,
             sample_weight,
-            kernel_calls=partial(kernel_calls_for, X, parameters.n_clusters),
+            kernel_calls=partial(kernel_calls_for, X, sample_weight, k),
             strategy=MODELS,
             identity={"model": "spherical"},
         )
@@ -125,9 +126,11 @@ class SphericalHGMeans(Model):
         self, X: Any, sample_weight: FloatArray | None = None
     ) -> tuple[Engine, FloatArray]:
         """Return an engine that holds new samples, and the fitted centres."""
-        from evomeans.engines.spherical import SphericalEngine
+        from evomeans.engines.spherical import spherical_engine
 
-        return SphericalEngine(X, sample_weight), encode_centers(self._frame, self.cluster_centers_)
+        centers = encode_centers(self._frame, self.cluster_centers_)
+        n_jobs = check_thread_count(self.n_jobs)
+        return spherical_engine(X, sample_weight, len(centers), n_jobs=n_jobs), centers
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

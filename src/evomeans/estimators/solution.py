@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines import Engine, Order, create_engine, is_dask
-from evomeans.engines.frame import Frame, check_resolution, is_sparse
+from evomeans.engines.frame import Frame, Resolution, is_sparse
 from evomeans.engines.reference import ReferenceEngine
 from evomeans.engines.rules import total_weights
 from evomeans.engines.workers import threads_for
@@ -22,6 +22,9 @@ from evomeans.typing import FloatArray
 
 if TYPE_CHECKING:
     from evomeans.exact import LineClustering
+
+# Nearly always, so many coordinates tell the order of centres. A sort by thousands takes long.
+FEW_COORDINATES = 4
 
 
 @dataclass(frozen=True)
@@ -116,11 +119,11 @@ def _labelled(engine: Any, centers: FloatArray, dtype: Any) -> FinalSolution:
 
 def lexicographic(centers: NDArray[Any]) -> NDArray[Any]:
     """Return centres ordered by their first coordinate, then by their second, and so on."""
-    # Few centres have the same first coordinate, and hundreds of keys take long to sort by.
-    first = centers[:, 0]
-    if len(np.unique(first)) == len(first):
-        return centers[first.argsort()]
-    return centers[np.lexsort(centers.T[::-1])]
+    order = np.lexsort(centers[:, :FEW_COORDINATES].T[::-1])
+    first = centers[order, :FEW_COORDINATES]
+    if not (first[1:] != first[:-1]).any(axis=1).all():
+        order = np.lexsort(centers.T[::-1])
+    return centers[order]
 
 
 def encode_centers(frame: Frame, centers: NDArray[Any]) -> FloatArray:
@@ -139,14 +142,14 @@ def line_individual(engine: Engine, line: LineClustering) -> Individual:
     )
 
 
-def check_resolved(engine: Any, X: Any, sample_weight: Any, solution: FinalSolution) -> None:
+def check_resolved(engine: Any, resolution: Resolution, solution: FinalSolution) -> None:
     """Refuse clusters of samples that the sums of an engine cannot resolve."""
     k = len(solution.centers)
-    if is_dask(X):
+    if is_dask(resolution.X):
         engine.check_resolution(solution.labels, k)
     elif not isinstance(engine, ReferenceEngine):
         run = map if engine.n_jobs == 1 else threads_for(engine.n_jobs).map
-        check_resolution(X, sample_weight, engine.frame, solution.labels, k, run)
+        resolution.check(engine.frame, solution.labels, k, run)
 
 
 def confirmed(
@@ -225,6 +228,7 @@ def plain_task(
 ) -> Task:
     """Return the task of plain k-means; with the engine "auto", one feature is solved exactly."""
     is_line = parameters.engine == "auto" and rows.shape[1] == 1 and not is_dask(rows)
+    resolution = Resolution(rows, weights)
 
     def solve(engine: Engine) -> SearchResult:
         from evomeans.exact import cluster_line
@@ -237,7 +241,7 @@ def plain_task(
     def settle(engine: Engine, best: Individual, is_final: bool) -> FinalSolution:
         solution = canonical_solution(engine, best.centers, rows.dtype, is_final=is_final)
         if not is_line:
-            check_resolved(engine, rows, weights, solution)
+            check_resolved(engine, resolution, solution)
         return confirmed(solution, best, rows, weights, is_line=is_line)
 
     return Task(

@@ -99,13 +99,20 @@ class Plan:
 
 
 def measure_spacing(
-    solution: Individual, total_weight: float, in_data_units: Callable[[float], float]
+    solution: Individual,
+    total_weight: float,
+    in_data_units: Callable[[float], float],
+    *,
+    on_sphere: bool = False,
 ) -> float:
     """Return the squared distance of a centre from the closest other, over that of its samples.
 
     The former is a median over the clusters, because a few may be far out; the latter is a mean.
     Zero if there is only one centre, or all samples lie on theirs. ``in_data_units`` converts
     squared distances of centres, which are in the frame of an engine.
+
+    On the sphere, centres of length one stand for means of a length ℓ < 1. Two of these are ℓ²
+    times as far apart, and their samples at 1 − ℓ² from them instead of 2 (1 − ℓ).
     """
     centers = solution.centers[solution.cluster_weights > 0.0]
     error = solution.inertia / total_weight
@@ -115,6 +122,9 @@ def measure_spacing(
     squares = squares_between(centers[some], centers)
     squares[np.arange(len(some)), some] = np.inf
     apart = in_data_units(float(np.median(squares.min(axis=1))))
+    if on_sphere:
+        length = max(0.0, 1.0 - error)
+        apart *= 2.0 * length * length / (1.0 + length)
     return min(apart / error, WIDEST)
 
 

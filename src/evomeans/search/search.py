@@ -333,7 +333,9 @@ class Search:
     def _learn(self, first: Individual) -> None:
         """Learn from the first solution how far apart clusters are, and plan anew."""
         state, in_data_units = self.state, self.engine.frame.inertia_in_data_units
-        state.spacing = measure_spacing(first, self.engine.total_weight, in_data_units)
+        state.spacing = measure_spacing(
+            first, self.engine.total_weight, in_data_units, on_sphere=self.engine.on_sphere
+        )
         self._plan()
         population, n_founders = state.population, self.plan.rules.n_founders
         if n_founders < self.settings.max_population:

@@ -165,7 +165,7 @@ def test_wide_samples_are_ordered_by_their_leading_directions(dtype) -> None:
     low = rng.normal(size=(2000, 8))
     basis = np.linalg.qr(rng.normal(size=(300, 8)))[0]
     X = (low @ basis.T + 1e-3 * rng.normal(size=(2000, 300))).astype(dtype)
-    assert leading(X, lambda: None).shape == (2000, LEADING)
+    assert leading(X, 1, lambda: None).shape == (2000, LEADING)
     order = neighbour_order(X, WIDTH)
     assert_permutation(order, len(X))
     assert mean_radius(low, order) < 1.05 * mean_radius(low, neighbour_order(low, WIDTH))

@@ -117,7 +117,14 @@ class CpuEngine(Engine):
         self.n_samples, self.n_features = X.shape
         self._has_many_rows = searching and not is_sparse(X) and self.n_samples >= MANY_ROWS
         self._deferred = DeferredSamples(
-            partial(encode_samples, X, sample_weight, self.frame, n_jobs=n_jobs),
+            partial(
+                encode_samples,
+                X,
+                sample_weight,
+                self.frame,
+                n_jobs=n_jobs,
+                on_sphere=self.on_sphere,
+            ),
             in_order=searching,
             insists=self._has_many_rows,
         )
@@ -138,7 +145,9 @@ class CpuEngine(Engine):
         self._points: CpuEngine | None = None
         self._seconds: dict[int, float] = {}
         n_values = X.nnz if is_sparse(X) else X.size
-        if not searching or not (self._has_many_rows or n_values >= VALUES_WORTH_DEFERRING):
+        is_deferred = self._has_many_rows or n_values >= VALUES_WORTH_DEFERRING
+        # On the sphere, engines make predictions as well, which need no tiles.
+        if not (self.on_sphere or (searching and is_deferred)):
             self._deferred.get(self.check_abandoned)
 
     @property
@@ -246,8 +255,8 @@ class CpuEngine(Engine):
 
     def assign(self, centers: FloatArray) -> tuple[NDArray[np.int32], float]:
         """Labels of the closest centres, those of ``predict``, and the inertia."""
-        labels = self.labels(centers)
-        squares = nearest.squares(self._source, labels, centers, self.frame, self.n_jobs)
+        found = nearest.labels_and_squares(self._source, centers, self.frame, self.n_jobs)
+        labels, squares = found
         total = squares.sum() if self.weights is None else self.weights @ squares
         return labels, self.frame.inertia_in_data_units(float(total))
 
@@ -504,8 +513,7 @@ class CpuEngine(Engine):
         """Measure an assignment of some samples, of all places: data may be sorted."""
         some = self._source[np.linspace(0, self.n_samples - 1, n_samples).astype(np.intp)]
         began = perf_counter()
-        labels = nearest.labels(some, centers, self.frame)
-        nearest.squares(some, labels, centers, self.frame)
+        nearest.labels_and_squares(some, centers, self.frame)
         return perf_counter() - began
 
     def rows(self, chosen: NDArray[np.intp]) -> FloatArray:

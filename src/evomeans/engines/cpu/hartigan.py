@@ -5,7 +5,13 @@ itself, that of b towards itself. The sum of squares falls if
 
     W_a / (W_a − w) · ‖x − c_a‖²  >  W_b / (W_b + w) · ‖x − c_b‖²
 
-with W the weights of the clusters [1]_. All threads mark the samples for which that holds. Then one
+with W the weights of the clusters [1]_. On the sphere, with s the sums of clusters, the sum of
+cosine distances falls if
+
+    ‖s_a − wx‖ − ‖s_a‖  >  ‖s_b‖ − ‖s_b + wx‖
+
+If w is less than these lengths, such a sample also meets Hartigan's rule with the lengths ‖s‖ for
+W. So the bounds are the same. All threads mark the samples for which that holds. Then one
 thread visits these in the user's order, and moves those for which it still holds. So the result
 depends neither on the tiles nor on the number of threads.
 
@@ -49,7 +55,7 @@ from evomeans.engines.cpu.simd import (
     load,
     repeat,
 )
-from evomeans.engines.cpu.sums import add_row, update_center
+from evomeans.engines.cpu.sums import add_row, follow_sums
 from evomeans.engines.cpu.threads import ABANDONED, meet, nth_item
 from evomeans.engines.rules import MEAN_ROUNDING, WORTHWHILE
 from evomeans.kernels.vectors import squared_difference
@@ -79,7 +85,7 @@ def move_singles(work: WorkArrays, state: State, thread: int, n_threads: int) ->
 def mark(work: WorkArrays, state: State, thread: int, n_threads: int) -> None:
     """Mark the samples of a thread's share of the tiles that would gain by a move."""
     n_tiles, barrier = state.spread.shape[0], work.scratch.barrier
-    set_shares(work.samples, work.centers.weights, work.scratch.shares[thread])
+    set_shares(work.samples, work.centers.masses, work.scratch.shares[thread])
     for nth in range(n_tiles):
         tile = nth_item(nth, thread, n_threads)
         if tile >= n_tiles or barrier[ABANDONED] != 0:
@@ -174,7 +180,7 @@ def mark_tile(work: WorkArrays, state: State, tile: int, thread: int, count: int
     chosen, shares = scratch.chosen[thread], scratch.shares[thread]
     scores, lanes = scratch.scores[thread], scratch.lanes[thread]
     error = score_chosen(samples, tile, scratch, thread, count)
-    weigh_lanes(samples, state, work.centers.weights, lanes, tile)
+    weigh_lanes(samples, state, work.centers.masses, lanes, tile)
     square = load(samples.squares, tile)
     nothing = repeat(NOTHING)
     own = (higher(square + load(lanes, BEST), nothing) + error) * load(lanes, FACTOR)
@@ -266,7 +272,10 @@ def saving(samples: Samples, centers: Centers, i: Index, own: Index, weight: flo
     """Return what a sample saves at least by leaving its cluster, per unit of its weight."""
     distance = np.sqrt(squared_distance(samples.rows, i, centers.exact, own))
     distance = max(distance - MEAN_ROUNDING * np.sqrt(centers.exact.shape[1]), 0.0)
-    return distance * distance * leaving_factor(centers.weights[own], weight) * WORTHWHILE
+    square, mass = distance * distance, centers.masses[own]
+    if samples.on_sphere != 0.0:
+        return square * factor_on_sphere(square, mass, -weight) * WORTHWHILE
+    return square * leaving_factor(mass, weight) * WORTHWHILE
 
 
 @jit
@@ -274,7 +283,24 @@ def expense(samples: Samples, centers: Centers, i: Index, j: Index, weight: floa
     """Return what a sample costs at most by joining cluster ``j``, per unit of its weight."""
     distance = np.sqrt(squared_distance(samples.rows, i, centers.exact, j))
     distance += MEAN_ROUNDING * np.sqrt(centers.exact.shape[1])
-    return distance * distance / arriving_divisor(centers.weights[j], weight)
+    square, mass = distance * distance, centers.masses[j]
+    if samples.on_sphere != 0.0:
+        return square * factor_on_sphere(square, mass, weight)
+    return square / arriving_divisor(mass, weight)
+
+
+@jit
+def factor_on_sphere(square: float, length: float, weight: float) -> float:
+    """Return what a sample saves or costs, 2 (w + ‖s‖ − ‖s + wx‖)/w, in units of ‖x − c‖².
+
+    It leaves if the weight is negative; zero if nothing would be left.
+    """
+    cosine = 1.0 - 0.5 * square
+    if length + weight <= 0.0:
+        return 0.0
+    along = length + weight * cosine
+    after = np.sqrt(along * along + weight * weight * (1.0 - cosine * cosine))
+    return 1.0 - weight * (1.0 + cosine) / (after + along)
 
 
 @jit(inline=False)
@@ -305,11 +331,10 @@ def is_in_tile(labels: NDArray[np.unsignedinteger], tile: Index, label: Index) -
 
 @jit(inline=False)
 def renew_center(work: WorkArrays, j: Index) -> None:
-    """Move a centre to the mean of its cluster, which has changed."""
+    """Move the centre of a cluster that has changed."""
     samples, centers = work.samples, work.centers
     centers.changed[j] = 1
-    totals = work.scratch.totals[0]
-    update_center(samples, centers.sums, centers.exact, centers.weights, j, totals)
+    follow_sums(samples, centers, j, work.scratch.totals[0])
     remember_center(samples.rows, centers.exact, j)
 
 

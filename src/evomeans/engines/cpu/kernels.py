@@ -294,4 +294,5 @@ def blank_samples(X: Any) -> Samples:
     rows, index = np.zeros((1, 1), X.dtype), np.zeros(1, np.uint32)
     tile, radii = np.zeros((1, WIDTH), np.float32), np.zeros(1, np.float32)
     tiles = tile, np.zeros((1, 1)), tile, radii
-    return Samples(rows, index, index, np.zeros(0), *tiles, 1.0, np.float32(0.0), np.zeros(2), 1.0)
+    no_weights, scales, roundoff = np.zeros(0), np.zeros(2), np.float32(0.0)
+    return Samples(rows, index, index, no_weights, *tiles, 1.0, roundoff, scales, 1.0, 0.0)

@@ -96,6 +96,7 @@ class Samples(NamedTuple):
     * ``weight_unit``: power of two that brings the heaviest weight near one.
     * ``roundoff``: factor of the error of a score, see :mod:`~evomeans.engines.cpu.assignment`.
     * ``scales`` (d + 1,) and ``limb``: see :mod:`~evomeans.engines.cpu.sums`.
+    * ``on_sphere``: 1.0 if samples and centres have length one, or 0.0.
     """
 
     rows: Any
@@ -110,6 +111,7 @@ class Samples(NamedTuple):
     roundoff: np.float32
     scales: FloatArray
     limb: float
+    on_sphere: float
 
 
 @bundle
@@ -192,6 +194,8 @@ class Centers(NamedTuple):
     * ``exact`` (k, d): where they are.
     * ``before`` (k, d): where those that moved came from.
     * ``weights`` (k,): total weight of each cluster when its centre was last moved to the mean.
+    * ``masses`` (k,): by what single moves weigh the clusters: the same; on the sphere, the lengths
+      of the sums of their samples.
     * ``sums`` (threads, k, 2, d + 1): cluster sums, see :mod:`~evomeans.engines.cpu.sums`. Each
       thread has its own; their total counts.
     * ``touched`` (threads, ≥ k): 1 for clusters whose sums have changed since their centre was
@@ -206,6 +210,7 @@ class Centers(NamedTuple):
     exact: FloatArray
     before: FloatArray
     weights: FloatArray
+    masses: FloatArray
     sums: NDArray[np.int64]
     touched: NDArray[np.uint8]
     changed: NDArray[np.uint8]
@@ -220,6 +225,7 @@ class Centers(NamedTuple):
             target,
             np.zeros((n_clusters, n_features)),
             np.zeros((n_clusters, n_features)),
+            np.zeros(n_clusters),
             np.zeros(n_clusters),
             np.zeros((n_threads, n_clusters, LIMBS, n_features + 1), np.int64),
             # Rows that different threads write are at least a cache line apart.

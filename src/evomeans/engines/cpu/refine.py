@@ -32,7 +32,7 @@ from evomeans.engines.cpu.layout import (
 )
 from evomeans.engines.cpu.seeding import draw_nearby, set_distances, sum_chunks, sum_nearby
 from evomeans.engines.cpu.simd import WIDTH
-from evomeans.engines.cpu.sums import update_center
+from evomeans.engines.cpu.sums import follow_sums, set_length_one, update_center
 from evomeans.engines.cpu.swaps.lists import SUCCESSES
 from evomeans.engines.cpu.threads import ABANDONED, meet, nth_item, share
 from evomeans.engines.rules import MAX_ITERATIONS
@@ -134,6 +134,10 @@ def refine(
     first, last = share(centers.target.shape[0], thread, n_threads)
     if placed >= 0 and first <= todo.gone < last:
         write_row(work.samples.rows, placed, centers.target, todo.gone)
+    if work.samples.on_sphere != 0.0:
+        # Crossovers may leave averages.
+        for j in range(first, last):
+            set_length_one(centers.target, j, centers.target)
     if thread == 0:
         outcome.iterations, outcome.swaps_kept = 0, -1
     start = centers.target, todo.gone if placed < 0 else -1, todo.uniform
@@ -247,7 +251,8 @@ def move_centers(work: WorkArrays, stage: Index, start: Start, thread: int, n_th
     """Move a thread's share of the centres, and set how far they moved.
 
     BEGIN moves them to the target, and a removed centre NOWHERE. PLACE moves the removed centre to
-    a drawn sample. LLOYD moves centres to the means of their clusters.
+    a drawn sample. LLOYD moves centres to the means of their clusters, or on the sphere to the
+    directions of these.
     """
     target, removed, quantile = start
     samples, centers, scratch = work.samples, work.centers, work.scratch
@@ -272,7 +277,7 @@ def move_centers(work: WorkArrays, stage: Index, start: Start, thread: int, n_th
             drawn = draw_nearby(scratch.nearby, scratch.partial, samples.places, quantile)
             write_row(samples.rows, drawn, exact, removed)
         else:
-            update_center(samples, centers.sums, exact, centers.weights, j, scratch.totals[thread])
+            follow_sums(samples, centers, j, scratch.totals[thread])
         remember_center(samples.rows, exact, j)
         moved = np.sqrt(squared_difference(before, j, exact, j))
         drift[j] = max(np.float32(moved) * MORE, SMALLEST if moved > 0.0 else NOTHING)

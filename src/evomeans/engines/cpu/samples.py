@@ -54,11 +54,13 @@ def encode_samples(
     in_order: bool,
     n_jobs: int = 1,
     check: Callable[[], None] = lambda: None,
+    on_sphere: bool = False,
 ) -> Samples:
     """Transform samples into the frame, sort them into tiles, and compute what refinements need.
 
     If ``in_order``, neighbours are sorted together first. For ``check`` see
-    :func:`~evomeans.engines.cpu.order.ordered_rows`.
+    :func:`~evomeans.engines.cpu.order.ordered_rows`. ``on_sphere`` says that samples and centres
+    have length one.
     """
     n_samples, n_features = X.shape
     if in_order and not is_sparse(X) and n_samples >= MANY_ROWS:
@@ -100,6 +102,7 @@ def encode_samples(
         roundoff=np.float32(roundoff),
         scales=column_scales(extents, weights, bits),
         limb=float(2**bits),
+        on_sphere=float(on_sphere),
     )
 
 

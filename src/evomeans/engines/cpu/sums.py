@@ -13,7 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
-from evomeans.engines.cpu.layout import Samples, SparseRows, by_row_type, weight_of
+from evomeans.engines.cpu.layout import (
+    Centers,
+    Samples,
+    SparseRows,
+    by_row_type,
+    copy_row,
+    weight_of,
+)
 from evomeans.engines.frame import LIMBS
 from evomeans.typing import FloatArray, Index
 
@@ -82,3 +89,35 @@ def update_center(
     if weight > 0.0:
         for t in range(n_features):
             centers[j, t] = (totals[0, t] + totals[1, t] * unit) / (scales[t] * weight)
+
+
+# The square of a length this close to one is one but for rounding.
+NEARLY_ONE = 1e-12
+
+
+@jit
+def set_length_one(centers: FloatArray, j: Index, instead: FloatArray) -> float:
+    """Make a centre a direction, and return its length; without one it goes to ``instead``."""
+    square = 0.0
+    for t in range(centers.shape[1]):
+        square += centers[j, t] * centers[j, t]
+    length = np.sqrt(square)
+    if length == 0.0:
+        copy_row(instead, j, centers, j)
+    elif abs(square - 1.0) > NEARLY_ONE:
+        for t in range(centers.shape[1]):
+            centers[j, t] /= length
+    return length
+
+
+@jit
+def follow_sums(samples: Samples, centers: Centers, j: Index, totals: NDArray[np.int64]) -> None:
+    """Move centre ``j`` to the mean of its cluster; on the sphere, to the direction of that.
+
+    Of all centres of length one, it costs the samples least (Dhillon and Modha, 2001). Without a
+    direction the centre goes back to ``before``.
+    """
+    update_center(samples, centers.sums, centers.exact, centers.weights, j, totals)
+    centers.masses[j] = centers.weights[j]
+    if samples.on_sphere != 0.0:
+        centers.masses[j] *= set_length_one(centers.exact, j, centers.before)
