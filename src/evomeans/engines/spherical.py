@@ -22,9 +22,9 @@ from evomeans.engines.base import ModelEngine, is_hopeless, weighted_sum
 from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.cpu.kernels import calls, other_calls
 from evomeans.engines.frame import Frame, is_sparse, means_of
-from evomeans.engines.nearest import one_blas_thread
 from evomeans.engines.protocol import KMEANS, Order, Refinement
 from evomeans.engines.sampling import Drawing
+from evomeans.kernels.blas import one_blas_thread
 from evomeans.typing import FloatArray, Integers, Labels
 
 # A gain below this share of the lengths involved is rounding.

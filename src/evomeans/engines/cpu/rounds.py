@@ -23,6 +23,7 @@ from evomeans.engines.cpu.samples import ROWS_IN_DOUBLE, scale_sparse
 from evomeans.engines.frame import Frame, is_sparse
 from evomeans.engines.rules import total_weights
 from evomeans.engines.workers import side_by_side, threads_for
+from evomeans.kernels.blas import one_blas_thread
 from evomeans.typing import FloatArray, Labels
 
 # Samples drawn for each cluster in all rounds together: with more, K-means ends a little lower and
@@ -210,7 +211,7 @@ def near_labels(
                 scores = squares[others] - 2.0 * (frame.encode(X[members]) @ points[others].T)
                 result[members] = others[scores.argmin(axis=1)]
 
-    with nearest.one_blas_thread:
+    with one_blas_thread:
         side_by_side(compare, range(0, k, NEAR), n_jobs)
     return result
 
@@ -226,7 +227,7 @@ def project(
 ) -> NDArray[Any]:
     """Return dense samples ``X``, in data units, on their leading directions."""
     result = np.empty((len(X), n_directions), X.dtype)
-    with nearest.one_blas_thread:
+    with one_blas_thread:
         directions = leading_directions(frame.encode(polled(X)), n_directions, check)
         directions = directions.astype(X.dtype)
 
