@@ -25,14 +25,37 @@ def prices_of(first, second, squared):
     return cdist(first, second, "sqeuclidean" if squared else "euclidean")
 
 
-def auctioned(first, second, *, squared):
-    """Return the columns of all rows after an auction, whatever their number."""
-    k = len(first)
-    memory = matching.MatchingArrays.allocate(k)._replace(offers=np.empty((k, k), np.float32))
+def auction_of(first, second, *, squared):
+    """Return the memory of an auction, whatever the number of centres."""
+    k, many = len(first), matching.MatchingArrays.allocate(MOST_MATCHED_EXACTLY + 1)
+    memory = matching.MatchingArrays.allocate(k)._replace(
+        offers=np.empty((k, k), np.float32), cheap=many.cheap[:k], beyond=many.beyond[:k]
+    )
     memory.places[5:7] = np.arange(k)
     highest = matching.set_offers(first, second, squared, k, memory)
     matching.hold_auction(k, highest, memory)
-    return memory.places[matching.COLUMN_OF]
+    return memory
+
+
+def bid_by_bid(offers):
+    """Hold the same auction; every row looks at all columns before it bids."""
+    offers = offers.astype(float)
+    k, highest, prices = len(offers), offers.max(), np.zeros(len(offers))
+    step = highest / matching.FINER
+    while True:
+        row_of, column_of, waiting = np.full(k, -1), np.full(k, -1), list(range(k))[::-1]
+        while waiting:
+            a = waiting.pop()
+            values = offers[a] + prices
+            best = values.argmin()
+            prices[best] += np.delete(values, best).min() - values[best] + step
+            if row_of[best] >= 0:
+                waiting.append(row_of[best])
+            row_of[best], column_of[a] = a, best
+        total = offers[np.arange(k), column_of].sum()
+        if step * k <= matching.ALLOWANCE * total or step <= matching.FINEST_STEP * highest:
+            return column_of, prices
+        step /= matching.FINER
 
 
 @st.composite
@@ -50,12 +73,24 @@ def parents(draw):
 @given(parents())
 def test_an_auction_is_nearly_the_cheapest_assignment(squared, case) -> None:
     """The allowance is a share of the total, or of the highest cost if the total is next to 0."""
-    prices, found = prices_of(*case, squared), auctioned(*case, squared=squared)
+    prices = prices_of(*case, squared)
+    found = auction_of(*case, squared=squared).places[matching.COLUMN_OF]
     assert_array_equal(np.sort(found), np.arange(len(found)))
     rows, columns = linear_sum_assignment(prices)
     least, total = prices[rows, columns].sum(), prices[rows, found].sum()
     rounding = 1e-6 * len(found) * prices.max()
     assert total * (1.0 - matching.ALLOWANCE) <= least + rounding + 1e-29
+
+
+@both_costs
+def test_an_auction_that_remembers_cheap_columns_ends_alike(squared) -> None:
+    """As one in which every row looks at all columns before it bids."""
+    first, second = np.random.default_rng(5).normal(size=(2, 60, 4))
+    second[:10] = second[10]
+    memory = auction_of(first, second, squared=squared)
+    columns, prices = bid_by_bid(memory.offers)
+    assert_array_equal(memory.places[matching.COLUMN_OF], columns)
+    assert_array_equal(memory.numbers[matching.COLUMN_PRICE], prices)
 
 
 @both_costs

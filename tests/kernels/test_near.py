@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
+from scipy.spatial.distance import cdist
 
 from evomeans.kernels import near, ward
 from evomeans.kernels.ward import pnn_merge
 
-N, K = 900, 420
+N, K = 896, 420
 
 
 def clusters(d=5, seed=0, n=N):
@@ -61,13 +62,57 @@ def test_mergers_of_few_clusters_are_those_of_all_pairs(n, d, seed, spread) -> N
     assert_merged_alike(centers, weights, int(rng.integers(1, n + 1)))
 
 
+def assert_bounded(lists):
+    """Expect that what a cluster does not list costs no less than its bound."""
+    left = np.flatnonzero(np.isfinite(lists.squares))
+    shares, means = lists.shares[left], lists.means[left]
+    costs = cdist(means, means, "sqeuclidean") / (1.0 / shares + 1.0 / shares[:, None])
+    np.fill_diagonal(costs, np.inf)
+    for place, i in enumerate(left):
+        listed = [near.left_of(j, lists) for j in lists.near[i] if j != near.NONE]
+        costs[place, np.searchsorted(left, listed)] = np.inf
+    assert np.all(costs.min(axis=1) >= lists.beyond[left] * (1.0 - 1e-9))
+
+
+@pytest.mark.parametrize("make", [clusters, noisy_parents])
+@pytest.mark.parametrize("power", [1, 3])
+@pytest.mark.parametrize("d", [2, 7])
+def test_what_is_not_listed_costs_as_much_as_its_bound(make, power, d, monkeypatch) -> None:
+    """After mergers among what is listed, whenever lists are made anew."""
+    centers, weights = make(d)
+    merge_known = near.merge_known
+
+    def merged(n_merges, wanted, lists):
+        # A few at a time.
+        while (now := merge_known(n_merges, min(n_merges + 20, wanted), lists)) > n_merges:
+            n_merges = now
+            assert_bounded(lists)
+        return n_merges
+
+    monkeypatch.setattr(near, "merge_known", merged)
+    found = near.absorbers(centers, weights**power, 30, np.zeros(1, np.int64))
+    assert np.count_nonzero(found == np.arange(N)) == 30
+
+
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+def test_scores_are_bounds_where_their_precision_is_too_low(precision) -> None:
+    """Far from the middle, single precision errs by much."""
+    centers, weights = clusters()
+    lists, rows = near.Lists.of(centers, weights, np.zeros(1, np.int64)), np.arange(N)
+    lists.means[:] = lists.points[:] = centers + 300.0
+    lists.squares[:] = np.sum(lists.means**2, axis=1)
+    near.list_near(rows, lists.means.astype(precision), lists)
+    near.set_costs(rows, 0, False, lists)
+    assert_bounded(lists)
+
+
 def test_equal_centres_are_merged_first() -> None:
     """Of two solutions that share most of their centres, some with zeros of either sign."""
     centers, weights = clusters()
     centers[:100, 0] = 0.0
-    centers[500:] = centers[:400]
-    centers[500:550, 0] = -0.0
-    for k in (500, 300, 550):
+    centers[496:] = centers[:400]
+    centers[496:550, 0] = -0.0
+    for k in (496, 300, 550):
         assert_merged_alike(centers, weights, k)
 
 
@@ -75,7 +120,7 @@ def test_equal_centres_are_merged_first() -> None:
 def test_single_precision_need_not_tell_clusters_apart(apart) -> None:
     """Small groups of clusters far from each other: lists are made again in double precision."""
     centers, weights = clusters()
-    centers[:, 0] += apart * np.arange(N) % 5
+    centers[:, 0] += apart * (np.arange(N) % 5)
     assert_merged_alike(centers, weights, K)
 
 
