@@ -34,6 +34,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     "How fast": {
         "speed": "what an offspring costs, and whole runs compared with the authors' program",
         "scaling": "how the cost of an offspring grows with m, n and d",
+        "crossovers": "crossovers of many centres compared with the K-means that follows",
         "kmeans": "one K-means run compared with scikit-learn's, both single-threaded",
         "cores": "whole searches with more threads, also on a busy machine",
         "interpreter": "how long an offspring holds the interpreter",

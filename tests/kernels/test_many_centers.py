@@ -1,22 +1,19 @@
-"""Crossovers of thousands of centres: an auction, and Ward's method with lists of near clusters."""
+"""Crossovers of thousands of centres: an auction, and how both end when they are stopped."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.protocol import Abandoned
-from evomeans.kernels import MOST_MATCHED_EXACTLY, matching, ward
-from evomeans.kernels.ward import MOST_COSTS, pnn_merge
+from evomeans.kernels import MOST_COSTS, MOST_MATCHED_EXACTLY, matching
 from evomeans.search.crossover import Breeding, merging_crossover, squared_matching_crossover
 from evomeans.search.population import Individual
 
@@ -28,14 +25,37 @@ def prices_of(first, second, squared):
     return cdist(first, second, "sqeuclidean" if squared else "euclidean")
 
 
-def auctioned(first, second, *, squared):
-    """Return the columns of all rows after an auction, whatever their number."""
-    k = len(first)
-    memory = matching.MatchingArrays.allocate(k)._replace(offers=np.empty((k, k), np.float32))
+def auction_of(first, second, *, squared):
+    """Return the memory of an auction, whatever the number of centres."""
+    k, many = len(first), matching.MatchingArrays.allocate(MOST_MATCHED_EXACTLY + 1)
+    memory = matching.MatchingArrays.allocate(k)._replace(
+        offers=np.empty((k, k), np.float32), cheap=many.cheap[:k], beyond=many.beyond[:k]
+    )
     memory.places[5:7] = np.arange(k)
     highest = matching.set_offers(first, second, squared, k, memory)
     matching.hold_auction(k, highest, memory)
-    return memory.places[matching.COLUMN_OF]
+    return memory
+
+
+def bid_by_bid(offers):
+    """Hold the same auction; every row looks at all columns before it bids."""
+    offers = offers.astype(float)
+    k, highest, prices = len(offers), offers.max(), np.zeros(len(offers))
+    step = highest / matching.FINER
+    while True:
+        row_of, column_of, waiting = np.full(k, -1), np.full(k, -1), list(range(k))[::-1]
+        while waiting:
+            a = waiting.pop()
+            values = offers[a] + prices
+            best = values.argmin()
+            prices[best] += np.delete(values, best).min() - values[best] + step
+            if row_of[best] >= 0:
+                waiting.append(row_of[best])
+            row_of[best], column_of[a] = a, best
+        total = offers[np.arange(k), column_of].sum()
+        if step * k <= matching.ALLOWANCE * total or step <= matching.FINEST_STEP * highest:
+            return column_of, prices
+        step /= matching.FINER
 
 
 @st.composite
@@ -53,12 +73,24 @@ def parents(draw):
 @given(parents())
 def test_an_auction_is_nearly_the_cheapest_assignment(squared, case) -> None:
     """The allowance is a share of the total, or of the highest cost if the total is next to 0."""
-    prices, found = prices_of(*case, squared), auctioned(*case, squared=squared)
+    prices = prices_of(*case, squared)
+    found = auction_of(*case, squared=squared).places[matching.COLUMN_OF]
     assert_array_equal(np.sort(found), np.arange(len(found)))
     rows, columns = linear_sum_assignment(prices)
     least, total = prices[rows, columns].sum(), prices[rows, found].sum()
     rounding = 1e-6 * len(found) * prices.max()
     assert total * (1.0 - matching.ALLOWANCE) <= least + rounding + 1e-29
+
+
+@both_costs
+def test_an_auction_that_remembers_cheap_columns_ends_alike(squared) -> None:
+    """As one in which every row looks at all columns before it bids."""
+    first, second = np.random.default_rng(5).normal(size=(2, 60, 4))
+    second[:10] = second[10]
+    memory = auction_of(first, second, squared=squared)
+    columns, prices = bid_by_bid(memory.offers)
+    assert_array_equal(memory.places[matching.COLUMN_OF], columns)
+    assert_array_equal(memory.numbers[matching.COLUMN_PRICE], prices)
 
 
 @both_costs
@@ -88,45 +120,6 @@ def clusters(n: int, d: int, seed: int = 0):
     return rng.normal(size=(n, d)), rng.integers(1, 20, n).astype(float)
 
 
-def merged_by(merge: Any, centers, weights, k: int):
-    """Return the first clusters that those consist of which are left, and labels of all."""
-    n, d = centers.shape
-    memory = ward.MergingArrays.allocate(n, d)
-    lists = ward.MergingArrays.allocate(MOST_COSTS + 1, d)
-    memory = memory._replace(
-        costs=np.empty((n, n)), **{name: getattr(lists, name)[:n] for name in lists._fields[7:]}
-    )
-    memory.shares[:] = weights / weights.max()
-    merge(centers, k, ward.unite_equal(centers, k, memory), memory)
-    # One that absorbed others may itself have been absorbed, by one with a lower index.
-    for i in range(n):
-        memory.origin[i] = memory.origin[memory.origin[i]]
-    return np.unique(memory.origin, return_inverse=True)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_lists_merge_at_nearly_the_cost_of_all_pairs(seed) -> None:
-    (centers, weights), k = clusters(300, 5, seed), 120
-    costs = []
-    for merge in (ward.merge_by_costs, ward.merge_by_lists):
-        origins, labels = merged_by(merge, centers, weights, k)
-        assert len(origins) == k
-        means = [
-            np.average(centers[labels == j], axis=0, weights=weights[labels == j]) for j in range(k)
-        ]
-        costs.append((weights * ((centers - np.array(means)[labels]) ** 2).sum(axis=1)).sum())
-    assert costs[1] <= 1.03 * costs[0]
-
-
-def test_equal_clusters_are_merged_before_all_others() -> None:
-    centers, weights = clusters(200, 4)
-    centers[150:] = centers[:50]
-    origins, labels = merged_by(ward.merge_by_costs, centers, weights, 150)
-    found, found_labels = merged_by(ward.merge_by_lists, centers, weights, 150)
-    assert_array_equal(found, origins)
-    assert_array_equal(found_labels, labels)
-
-
 def individual(k: int, seed: int) -> Individual:
     return Individual(*[clusters(k, 3, seed)[0], 1.0, clusters(k, 3, seed)[1], 0.5])
 
@@ -134,7 +127,7 @@ def individual(k: int, seed: int) -> Individual:
 @pytest.mark.parametrize("crossover", [squared_matching_crossover, merging_crossover])
 def test_a_crossover_of_many_centres_sees_that_the_engine_is_abandoned(crossover) -> None:
     engine = CpuEngine(np.random.default_rng(0).normal(size=(50, 3)))
-    k = MOST_COSTS
+    k = MOST_COSTS + 1
     breeding = Breeding(engine, np.zeros(k), 0.5)
     engine.abandon(True)
     with pytest.raises(Abandoned):
@@ -152,15 +145,3 @@ def test_long_kernels_end_before_they_begin_if_they_are_stopped() -> None:
     memory.partner[:] = -7
     matching.match(first, second, True, memory)
     assert (memory.partner == -7).all()
-    centers, weights = clusters(MOST_COSTS + 1, 2)
-    memory = ward.MergingArrays.allocate(len(centers), 2, stop)
-    memory.shares[:] = weights / weights.max()
-    merged = np.full((10, 2), -7.0)
-    ward.merge(centers, weights, merged, np.empty(10), np.empty(10, np.intp), memory)
-    assert (merged == -7.0).all()
-
-
-def test_merging_many_clusters_keeps_the_mean() -> None:
-    centers, weights = clusters(MOST_COSTS + 200, 3)
-    merged, totals, _ = pnn_merge(centers, weights, 1500)
-    assert_allclose(totals @ merged, weights @ centers)

@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.cluster.hierarchy import fcluster, linkage
 
+from evomeans.kernels import MOST_COSTS, ward
 from evomeans.kernels.ward import pnn_merge
+
+
+@pytest.fixture(params=[MOST_COSTS, 0], ids=["all pairs", "lists"], autouse=True, scope="module")
+def _most_costs(request):
+    """Merge by the costs of all pairs, and by lists of near clusters."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ward, "MOST_COSTS", request.param)
+        yield
 
 
 def one_by_one(centers, weights, k):

@@ -12,6 +12,7 @@ from evomeans.engines.frame import Frame
 from evomeans.engines.nearest import FEWEST, block_size
 from evomeans.engines.protocol import Ability, Engine, Order, Refinement
 from evomeans.engines.rules import MANY_ROWS
+from evomeans.kernels import MOST_COSTS
 from evomeans.typing import FloatArray
 
 __all__ = [
@@ -100,7 +101,8 @@ def prepare_kernels(
     kind = (X.dtype, getattr(X, "indptr", X).dtype, n_clusters < 2**16) if is_cpu else None
     limits = [FEWEST, block_size(n_clusters, X.shape[1]), MANY_ROWS - 1] if is_cpu else []
     size = sum(X.shape[0] > limit for limit in limits)
-    needed = name, kind, size, abilities, matching, merging, momentum, hurries
+    merges_many = merging and 2 * n_clusters > MOST_COSTS
+    needed = name, kind, size, abilities, matching, merging, merges_many, momentum, hurries
     if needed in _prepared:
         return
     from evomeans.compiled.ready import ready
@@ -113,7 +115,7 @@ def prepare_kernels(
     if merging:
         from evomeans.kernels import ward
 
-        calls += ward.kernel_calls()
+        calls += ward.kernel_calls(2 * n_clusters)
     if name != "reference":
         from evomeans.engines.cpu import kernels
 

@@ -15,17 +15,16 @@ import math
 from collections.abc import Callable
 from concurrent.futures import wait
 from copy import copy
-from functools import cached_property, partial
-from threading import Lock
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from threadpoolctl import ThreadpoolController
 
 from evomeans.engines.frame import OVERFLOW, Frame, is_sparse, reaching
 from evomeans.engines.workers import threads_for
+from evomeans.kernels.blas import one_blas_thread
 from evomeans.typing import FloatArray, Indices
 
 # Scores of a block of samples, few enough for the cache, and samples of a block. The interpreter
@@ -457,38 +456,6 @@ def for_blocks(
             # After Ctrl-C or an error, none of them continues.
             is_over = True
             wait(parts)
-
-
-class OneBlasThread:
-    """While anybody is inside, matrix products use one thread each.
-
-    Otherwise theirs and ours would wait for each other: OpenBLAS's threads stay busy for a tenth of
-    a second once a product is done.
-    """
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._inside = 0
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._inside == 0:
-                self._limit = self._libraries.limit(limits=1)
-                self._limit.__enter__()
-            self._inside += 1
-
-    def __exit__(self, *error: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                self._limit.__exit__(*error)
-
-    @cached_property
-    def _libraries(self) -> ThreadpoolController:
-        return ThreadpoolController().select(user_api="blas")
-
-
-one_blas_thread = OneBlasThread()
 
 
 def answers(

@@ -23,8 +23,8 @@ from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.cpu.kernels import calls
 from evomeans.engines.cpu.layout import Solution
 from evomeans.engines.frame import Frame, is_sparse
-from evomeans.engines.nearest import one_blas_thread
 from evomeans.engines.protocol import Ability, Engine, Refinement, Way
+from evomeans.kernels.blas import one_blas_thread
 from evomeans.typing import FloatArray, Integers, Labels
 
 # A gain below this share of the lengths involved is rounding.

@@ -2,3 +2,5 @@
 
 # Up to this many centres are matched at the least cost, in cubic time, more of them by an auction.
 MOST_MATCHED_EXACTLY = 512
+# Up to this many clusters are merged by the costs of all pairs, more of them by lists of near ones.
+MOST_COSTS = 512

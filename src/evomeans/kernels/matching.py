@@ -36,7 +36,9 @@ class MatchingArrays(NamedTuple):
     * ``is_shared`` (k,), out: whether the two are equal, to the last bit.
     * ``costs`` (m, m): of pairs, with the lesser of k and MOST_MATCHED_EXACTLY for m.
     * ``numbers`` (3, k) and ``places`` (7, k).
-    * ``offers`` (k, k): costs of pairs for an auction; empty if there is none.
+    * ``offers`` (k, k): costs of pairs for an auction; empty if there is none, and so are the next.
+    * ``cheap`` (k, N_CHEAP): the columns that were the cheapest for each row when all were looked
+      at, prices included; ``beyond`` (k,): the lowest price of the others then.
     * ``stop`` (1,): an auction ends soon after another thread sets it. The partners are undefined
       then.
     """
@@ -47,6 +49,8 @@ class MatchingArrays(NamedTuple):
     numbers: FloatArray
     places: Indices
     offers: SingleArray
+    cheap: Indices
+    beyond: FloatArray
     stop: Integers
 
     @classmethod
@@ -60,6 +64,8 @@ class MatchingArrays(NamedTuple):
             numbers=np.empty((3, k)),
             places=np.empty((7, k), np.intp),
             offers=np.empty((many, many), np.float32),
+            cheap=np.empty((many, N_CHEAP), np.intp),
+            beyond=np.empty(many),
             stop=np.zeros(1, np.int64) if stop is None else stop,
         )
 
@@ -219,6 +225,8 @@ ALLOWANCE = 0.005
 # How much finer each round of bids is than the one before, and the finest one, as a share of the
 # highest cost.
 FINER, FINEST_STEP = 5.0, 1e-9
+# How many cheap columns are remembered of each row.
+N_CHEAP = 8
 # Costs are in single precision. The highest one is between these, for the first round.
 LOWEST_COST, HIGHEST_COST = 1e-30, 1e38
 
@@ -259,6 +267,8 @@ def hold_auction(count: int, highest: float, arrays: MatchingArrays) -> None:
     step = highest / FINER
     for b in range(count):
         arrays.numbers[COLUMN_PRICE, b] = 0.0
+        # Nothing is known of any row.
+        arrays.beyond[b] = -ENDLESS
     while True:
         bid(count, step, arrays)
         if arrays.stop[0] != 0:
@@ -283,13 +293,10 @@ def bid(count: int, step: float, arrays: MatchingArrays) -> None:
     while left > 0 and arrays.stop[0] == 0:
         left -= 1
         a = waiting[left]
-        values = arrays.numbers[LENGTH]
-        lowest = add(arrays.offers[a], prices, count, values)
-        best = 0
-        while best < count - 1 and values[best] != lowest:
-            best += 1
-        values[best] = ENDLESS
-        prices[best] += minimum(values, count) - lowest + step
+        best, lowest, second = cheapest_known(a, arrays)
+        if second >= arrays.beyond[a]:
+            best, lowest, second = cheapest(a, count, arrays)
+        prices[best] += second - lowest + step
         if row_of[best] != NONE:
             column_of[row_of[best]] = NONE
             waiting[left] = row_of[best]
@@ -297,14 +304,54 @@ def bid(count: int, step: float, arrays: MatchingArrays) -> None:
         row_of[best], column_of[a] = a, best
 
 
+@jit
+def cheapest_known(a: int, arrays: MatchingArrays) -> tuple[int, float, float]:
+    """Return the cheapest column among those known to be cheap, its cost, and the next cost.
+
+    Prices only rise. So the others still cost as much as ``arrays.beyond`` says, or more.
+    """
+    costs, prices = arrays.offers[a], arrays.numbers[COLUMN_PRICE]
+    best, lowest, second, c = NONE, ENDLESS, ENDLESS, 0
+    while arrays.beyond[a] > -ENDLESS and c < N_CHEAP:
+        b = arrays.cheap[a, c]
+        value = costs[b] + prices[b]
+        if value < lowest or (value == lowest and b < best):
+            best, lowest, second = b, value, lowest
+        else:
+            second = min(second, value)
+        c += 1
+    return best, lowest, second
+
+
+@jit(inline=False)
+def cheapest(a: int, count: int, arrays: MatchingArrays) -> tuple[int, float, float]:
+    """Return the same of all columns, and remember which are cheap."""
+    values, cheap, highest, known = arrays.numbers[LENGTH], arrays.cheap[a], ENDLESS, 0
+    add(arrays.offers[a], arrays.numbers[COLUMN_PRICE], count, values)
+    for begin in range(0, count, CENTERS_IN_CACHE):
+        end = min(begin + CENTERS_IN_CACHE, count)
+        if minimum(values[begin:end], end - begin) >= highest:
+            continue
+        for b in range(begin, end):
+            if values[b] < highest:
+                place = min(known, N_CHEAP - 1)
+                while place > 0 and values[cheap[place - 1]] > values[b]:
+                    cheap[place] = cheap[place - 1]
+                    place -= 1
+                cheap[place] = b
+                known = min(known + 1, N_CHEAP)
+                if known == N_CHEAP:
+                    highest = values[cheap[N_CHEAP - 1]]
+    # Few columns need no list.
+    arrays.beyond[a] = highest if known == N_CHEAP else -ENDLESS
+    return cheap[0], values[cheap[0]], values[cheap[1]] if known > 1 else ENDLESS
+
+
 @jit(fastmath=FINITE)
-def add(costs: SingleArray, prices: FloatArray, count: int, values: FloatArray) -> float:
-    """Add prices to costs, and return the lowest sum."""
-    lowest = ENDLESS
+def add(costs: SingleArray, prices: FloatArray, count: int, values: FloatArray) -> None:
+    """Add prices to costs."""
     for b in range(count):
         values[b] = costs[b] + prices[b]
-        lowest = min(lowest, values[b])
-    return lowest
 
 
 def kernel_calls() -> list[Call]:

@@ -1,17 +1,7 @@
 """Ward's method: merge the clusters whose union raises the sum of squares least, pair by pair.
 
-Of thousands of clusters, only the costs with near ones are kept. The cost of merging two clusters
-does not sink when one of them is merged with a third: the union is not nearer to another cluster
-than the nearer of its parts was. So each cost that was computed once is a lower bound for all time,
-and a cluster is looked at again only if its bound is the lowest of all. Fränti's lists of near
-clusters [1]_ save most of these looks: a merge among them is made if it costs at most
-SLACK_OF_BOUNDS times the lower bound of all others.
-
-References
-----------
-.. [1] Fränti, P., Virmajoki, O. and Hautamäki, V. (2006). "Fast agglomerative clustering using a
-   k-nearest neighbor graph". IEEE Transactions on Pattern Analysis and Machine Intelligence 28,
-   1875-1881.
+The costs of all pairs are kept for up to MOST_COSTS clusters; :mod:`evomeans.kernels.near` merges
+more of them.
 """
 
 from __future__ import annotations
@@ -23,51 +13,32 @@ import numpy as np
 from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import FINITE, jit
 from evomeans.compiled.ready import Call
-from evomeans.kernels.vectors import (
-    CENTERS_IN_CACHE,
-    coordinate_sum,
-    is_equal,
-    minimum,
-    squared_difference,
-)
+from evomeans.kernels import MOST_COSTS, near
+from evomeans.kernels.vectors import coordinate_sum, is_equal, minimum, squared_difference
 from evomeans.typing import FloatArray, Indices, Integers
 
-# Up to this many clusters, all costs of merging two are kept; of more, those of near ones.
-MOST_COSTS = 2048
+# An odd number that spreads bits well: 2⁶⁴ over the golden ratio.
+MIXER = np.uint64(0x9E3779B97F4A7C15)
 # Cost of an impossible merger, and the upper limit of all other costs. With infinity, minima would
 # not be vectorised.
 FORBIDDEN, MOST_COST = 1e200, 1e199
-# How many near clusters are kept of each, if there are more than MOST_COSTS.
-N_NEAR = 8
-NONE = -1
-# With 1.0, all merges would be the cheapest, and take twice as long or longer.
-SLACK_OF_BOUNDS = 1.3
 
 
 @bundle
 class MergingArrays(NamedTuple):
-    """Working memory for n clusters with d features.
+    """Working memory for n clusters.
 
-    * ``stop`` (1,): with more than MOST_COSTS clusters, merging ends soon after another thread sets
-      it. The result is undefined then.
+    * ``origin``, by given clusters: of one that has been absorbed, the one that absorbed it; of the
+      others, themselves.
 
-    By clusters that are left after equal ones have been merged, for all numbers of them:
+    By clusters that are left after equal ones have been merged:
 
     * ``shares``: weights, those given divided by the heaviest.
     * ``lowest``: the cost of the cheapest merger with another one, or a lower bound of it;
       FORBIDDEN for a cluster that has been absorbed.
-    * ``nearest``: the other cluster; of one that has been absorbed, the one that did so.
+    * ``nearest``: the other cluster.
     * ``names``: the given cluster.
-    * ``origin``, by given clusters: of one that has been absorbed, the one that absorbed it; of the
-      others, themselves.
-
-    For up to MOST_COSTS clusters, ``costs`` (n, n) of merging any two. For more of them:
-
-    * ``means``: of the clusters.
-    * ``near``, ``near_costs``: clusters to merge them with, the cheapest first; NONE fills up.
-    * ``beyond``: lower bound of the costs with clusters that are not among the near ones.
-    * ``changed``: the merge that changed a cluster last, counted from 1.
-    * ``looked``: the merge after which it was looked at last.
+    * ``costs`` (n, n): of merging any two; empty for more than MOST_COSTS clusters.
     """
 
     shares: FloatArray
@@ -75,32 +46,15 @@ class MergingArrays(NamedTuple):
     nearest: Indices
     origin: Indices
     names: Indices
-    stop: Integers
     costs: FloatArray
-    means: FloatArray
-    near: Indices
-    near_costs: FloatArray
-    beyond: FloatArray
-    changed: Indices
-    looked: Indices
 
     @classmethod
-    def allocate(cls, n: int, n_features: int, stop: Integers | None = None) -> MergingArrays:
-        """Allocate the arrays; without ``stop`` there is none."""
-        few, many = (n, 0) if n <= MOST_COSTS else (0, n)
+    def allocate(cls, n: int) -> MergingArrays:
+        """Allocate the arrays."""
         shares, lowest = np.empty((2, n))
         nearest, origin, names = np.empty((3, n), np.intp)
-        return cls(
-            *(shares, lowest, nearest, origin, names),
-            stop=np.zeros(1, np.int64) if stop is None else stop,
-            costs=np.empty((few, few)),
-            means=np.empty((many, n_features)),
-            near=np.empty((many, N_NEAR), np.intp),
-            near_costs=np.empty((many, N_NEAR)),
-            beyond=np.empty(many),
-            changed=np.empty(many, np.intp),
-            looked=np.empty(many, np.intp),
-        )
+        few = n if n <= MOST_COSTS else 0
+        return cls(shares, lowest, nearest, origin, names, np.empty((few, few)))
 
 
 def pnn_merge(
@@ -115,8 +69,8 @@ def pnn_merge(
     * ``weights`` (n,): their weights. Merging one without any costs nothing and leaves no trace;
       such clusters go first.
     * ``k``: clusters to be left, at least 1 and at most n.
-    * ``stop`` (1,): thousands of clusters are merged until another thread sets this. The result is
-      undefined then.
+    * ``stop`` (1,): more than MOST_COSTS clusters are merged until another thread sets this. The
+      result is undefined then.
 
     Returns the means (k, d) and weights (k,) of the clusters that are left, and (k,), ascending,
     the first of the given clusters that each of them consists of.
@@ -138,11 +92,37 @@ def pnn_merge(
         return centers.copy(), weights.copy(), kept
     # Zeros, because a merging that is stopped leaves them as they are.
     merged, totals, origins = np.zeros((k, d)), np.zeros(k), np.zeros(k, np.intp)
-    arrays = MergingArrays.allocate(n, d, stop)
-    # Costs are only compared: a common factor does not matter, and none of them overflows.
-    np.divide(weights, weights.max(), out=arrays.shares)
-    merge(centers, weights, merged, totals, origins, arrays)
+    arrays = MergingArrays.allocate(n)
+    if n <= MOST_COSTS:
+        # Costs are only compared: a common factor does not matter, and none of them overflows.
+        np.divide(weights, weights.max(), out=arrays.shares)
+        merge(centers, weights, merged, totals, origins, arrays)
+    else:
+        stop = np.zeros(1, np.int64) if stop is None else stop
+        arrays.origin[:] = absorbers_of_many(centers, weights, k, stop)
+        if stop[0] == 0:
+            collect(centers, weights, merged, totals, origins, arrays)
     return merged, totals, kept[origins]
+
+
+def absorbers_of_many(centers: FloatArray, weights: FloatArray, k: int, stop: Integers) -> Indices:
+    """Merge equal centres, then the cheapest; return which cluster has absorbed each, or itself."""
+    n, d = centers.shape
+    # Sums of bits that wrap around; adding zero gives both zeros the same bits.
+    bits = (centers + 0.0).view(np.uint64)
+    bits ^= bits >> np.uint64(29)
+    sums = (bits * (np.arange(1, 2 * d, 2, dtype=np.uint64) * MIXER)).sum(axis=1)
+    _, places, which = np.unique(sums, return_index=True, return_inverse=True)
+    origin, own = places[which], np.arange(n)
+    others = np.flatnonzero(origin != own)
+    equal = others[(centers[others] == centers[origin[others]]).all(axis=1)][: n - k]
+    own[equal] = origin[equal]
+    left = np.flatnonzero(own == np.arange(n))
+    if len(left) > k:
+        united = np.zeros(len(left))
+        np.add.at(united, np.searchsorted(left, own), weights)
+        own[left] = left[near.absorbers(centers[left], united, k, stop)]
+    return own
 
 
 @jit
@@ -161,14 +141,22 @@ def merge(
       clusters that are left, and the first cluster that each consists of, in ascending order.
     * ``arrays``: the shares have been set.
     """
+    k = merged.shape[0]
+    merge_by_costs(centers, k, unite_equal(centers, k, arrays), arrays)
+    collect(centers, weights, merged, totals, origins, arrays)
+
+
+@jit
+def collect(
+    centers: FloatArray,
+    weights: FloatArray,
+    merged: FloatArray,
+    totals: FloatArray,
+    origins: Indices,
+    arrays: MergingArrays,
+) -> None:
+    """Set means and weights of the clusters that are left; see :func:`merge`."""
     (n, d), k, origin, places = centers.shape, merged.shape[0], arrays.origin, arrays.nearest
-    count = unite_equal(centers, k, arrays)
-    if n <= MOST_COSTS:
-        merge_by_costs(centers, k, count, arrays)
-    else:
-        merge_by_lists(centers, k, count, arrays)
-        if arrays.stop[0] != 0:
-            return
     count = 0
     for i in range(n):
         # One that absorbed others may itself have been absorbed, by one with a lower index.
@@ -201,7 +189,7 @@ def unite_equal(centers: FloatArray, k: int, arrays: MergingArrays) -> int:
     for j in range(n):
         own = coordinate_sum(centers, j)
         place = 0 if left > k else count
-        # Thousands of sums are read much faster than a coordinate of thousands of centres.
+        # Sums are read much faster than a coordinate of every centre.
         while place < count and (
             sums[place] != own or not is_equal(centers, names[place], centers, j)
         ):
@@ -299,138 +287,11 @@ def position(values: FloatArray, wanted: float) -> int:
     return 0
 
 
-@jit
-def merge_by_lists(centers: FloatArray, k: int, count: int, arrays: MergingArrays) -> None:
-    """Merge the first ``count`` clusters until ``k`` are left, by lists of the nearest ones."""
-    for i in range(count):
-        arrays.changed[i] = arrays.looked[i] = 0
-        clear(i, arrays)
-        for t in range(centers.shape[1]):
-            arrays.means[i, t] = centers[arrays.names[i], t]
-    list_near(count, arrays)
-    n_merges = 0
-    while n_merges < count - k and arrays.stop[0] == 0:
-        one = position(arrays.lowest, minimum(arrays.lowest, count))
-        if is_known(one, arrays):
-            n_merges += 1
-            absorb(one, arrays.nearest[one], n_merges, arrays)
-        else:
-            look_again(one, count, n_merges, arrays)
-
-
-@jit
-def clear(i: int, arrays: MergingArrays) -> None:
-    """Forget the near clusters of a cluster."""
-    arrays.lowest[i], arrays.nearest[i], arrays.beyond[i] = MOST_COST, NONE, MOST_COST
-    for c in range(N_NEAR):
-        arrays.near[i, c] = NONE
-        arrays.near_costs[i, c] = FORBIDDEN
-
-
-@jit(inline=False)
-def list_near(count: int, arrays: MergingArrays) -> None:
-    """Find the near clusters of all clusters."""
-    means, shares = arrays.means, arrays.shares
-    for begin in range(0, count, CENTERS_IN_CACHE):
-        for i in range(begin + 1, count):
-            if arrays.stop[0] != 0:
-                return
-            for j in range(begin, min(begin + CENTERS_IN_CACHE, i)):
-                value = cost(means, i, j, shares[i], shares[j])
-                insert(i, j, value, arrays)
-                insert(j, i, value, arrays)
-    for i in range(count):
-        arrays.lowest[i], arrays.nearest[i] = arrays.near_costs[i, 0], arrays.near[i, 0]
-
-
-@jit
-def insert(i: int, j: int, value: float, arrays: MergingArrays) -> None:
-    """Add ``j`` to the near clusters of ``i``, if it is near enough."""
-    near, costs, place = arrays.near[i], arrays.near_costs[i], N_NEAR - 1
-    if value >= costs[place]:
-        arrays.beyond[i] = min(arrays.beyond[i], value)
-        return
-    if near[place] != NONE:
-        arrays.beyond[i] = min(arrays.beyond[i], costs[place])
-    while place > 0 and costs[place - 1] > value:
-        near[place], costs[place] = near[place - 1], costs[place - 1]
-        place -= 1
-    near[place], costs[place] = j, value
-
-
-@jit
-def is_known(i: int, arrays: MergingArrays) -> bool:
-    """Whether nothing has changed since a cluster was looked at."""
-    other = arrays.nearest[i]
-    if other == NONE or arrays.lowest[other] >= FORBIDDEN:
-        return False
-    return arrays.looked[i] >= max(arrays.changed[i], arrays.changed[other])
-
-
-@jit(inline=False)
-def absorb(one: int, other: int, n_merges: int, arrays: MergingArrays) -> None:
-    """Merge two clusters. The one with the lower index becomes the union."""
-    a, b = min(one, other), max(one, other)
-    lowest = min(next_cost(a, b, arrays), next_cost(b, a, arrays))
-    shares, means = arrays.shares, arrays.means
-    part = shares[b] / (shares[a] + shares[b])
-    for t in range(means.shape[1]):
-        means[a, t] += part * (means[b, t] - means[a, t])
-    shares[a] += shares[b]
-    arrays.origin[arrays.names[b]] = arrays.names[a]
-    arrays.lowest[a] = lowest
-    join_lists(a, b, arrays)
-    arrays.lowest[b], arrays.nearest[b] = FORBIDDEN, a
-    arrays.changed[a] = n_merges
-
-
-@jit
-def join_lists(a: int, b: int, arrays: MergingArrays) -> None:
-    """Let the near clusters of a union be the nearest ones of its parts."""
-    near, costs = arrays.near, arrays.near_costs
-    arrays.beyond[a] = min(arrays.beyond[a], arrays.beyond[b])
-    for c in range(N_NEAR):
-        if near[a, c] == b:
-            near[a, c] = NONE
-    for c in range(N_NEAR):
-        j = near[b, c]
-        if j != NONE and j != a:
-            insert(a, j, costs[b, c], arrays)
-
-
-@jit
-def next_cost(i: int, other: int, arrays: MergingArrays) -> float:
-    """Return a lower bound of the costs of a cluster with all but one."""
-    for c in range(N_NEAR):
-        if arrays.near[i, c] != other and arrays.near[i, c] != NONE:
-            return min(arrays.near_costs[i, c], arrays.beyond[i])
-    return arrays.beyond[i]
-
-
-@jit(inline=False)
-def look_again(i: int, count: int, n_merges: int, arrays: MergingArrays) -> None:
-    """Set the lowest cost of a cluster, and with which one it is that."""
-    means, shares, near = arrays.means, arrays.shares, arrays.near[i]
-    lowest, nearest = FORBIDDEN, NONE
-    for c in range(N_NEAR):
-        j = near[c]
-        while j != NONE and arrays.lowest[j] >= FORBIDDEN:
-            j = arrays.nearest[j]
-        if j != NONE and j != i:
-            value = cost(means, i, j, shares[i], shares[j])
-            if value < lowest:
-                lowest, nearest = value, j
-    arrays.looked[i] = n_merges
-    if nearest == NONE or lowest > SLACK_OF_BOUNDS * arrays.beyond[i]:
-        clear(i, arrays)
-        for j in range(count):
-            if j != i and arrays.lowest[j] < FORBIDDEN:
-                insert(i, j, cost(means, i, j, shares[i], shares[j]), arrays)
-        lowest, nearest = arrays.near_costs[i, 0], near[0]
-    arrays.lowest[i], arrays.nearest[i] = lowest, nearest
-
-
-def kernel_calls() -> list[Call]:
-    """Return what a search calls of these, see :func:`~evomeans.compiled.ready.ready`."""
+def kernel_calls(n: int = 0) -> list[Call]:
+    """Return what merging ``n`` clusters or fewer calls, to be compiled before."""
     one, square, index = np.zeros(1), np.zeros((1, 1)), np.zeros(1, np.intp)
-    return [Call(merge, (square, one, square, one, index, MergingArrays.allocate(1, 1)), 1.3)]
+    arguments = square, one, square, one, index, MergingArrays.allocate(1)
+    calls = [Call(merge, arguments, 1.3)]
+    if n > MOST_COSTS:
+        calls += [Call(collect, arguments, 0.2), *near.kernel_calls()]
+    return calls

@@ -9,6 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from evomeans.engines.cpu import CpuEngine
+from evomeans.engines.cpu import engine as module
 from evomeans.engines.protocol import KMEANS, LocalSearch, Order, Refinement, Way
 from evomeans.search.crossover import NAMES, WAYS, Crossing, cross, ways_of
 from evomeans.search.population import Individual
@@ -115,6 +116,16 @@ def test_what_is_out_of_the_ordinary_is_left_to_the_search() -> None:
     assert engine.offspring(usual, [MERGING]) is None
     with pytest.raises(ValueError, match="needs the parents of its order"):
         engine.offspring(Order(np.zeros((5, 4))), [MERGING])
+
+
+@pytest.mark.parametrize("tries", [[MERGING], [Way.PARTS, MERGING]])
+def test_merging_many_clusters_is_left_to_the_search(tries, monkeypatch) -> None:
+    """By an engine that merges fewer of them in one go."""
+    monkeypatch.setattr(module, "MOST_COSTS", 22)
+    engine, rng = engine_of("dense"), np.random.default_rng(10)
+    for k in (11, 12):
+        order = order_of(engine, tries, rng, k=k)
+        assert (engine.offspring(order, tries) is None) == (k == 12)
 
 
 def test_a_cluster_without_weight_is_left_to_the_search() -> None:

@@ -48,6 +48,7 @@ from evomeans.engines.protocol import (
 )
 from evomeans.engines.rules import MANY_ROWS
 from evomeans.engines.sampling import Drawing, WeightedDraw
+from evomeans.kernels import MOST_COSTS
 from evomeans.typing import Flags, FloatArray, Labels
 
 # Minimum work per thread, in multiply-adds, for which another thread is worthwhile. Threads meet
@@ -208,7 +209,8 @@ class CpuEngine(Engine):
         memory, (first, second) = self.memory, [one.handle for one in order.parents]
         n_clusters = len(order.numbers)
         workspace = self._workspace(n_clusters)
-        if workspace.team.n_threads > 1:
+        merges_many = ways[-1] is Way.MERGING and 2 * n_clusters > MOST_COSTS
+        if workspace.team.n_threads > 1 or merges_many:
             return None
         one, other = memory.lend(first, n_clusters), memory.lend(second, n_clusters)
         try:

@@ -27,6 +27,7 @@ from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.cpu.threads import ABANDONED
 from evomeans.engines.protocol import Way
 from evomeans.engines.rules import BETTER, MOST_SPARE
+from evomeans.kernels import MOST_COSTS
 from evomeans.kernels.matching import MatchingArrays
 from evomeans.kernels.ward import MergingArrays
 from evomeans.typing import FloatArray, Index, Integers
@@ -86,7 +87,7 @@ class OffspringArrays(NamedTuple):
     * ``is_second`` (1,): whether the child has most of its centres from the second solution.
 
     For merging, there are the clusters of both solutions, the result, and working memory; see
-    :func:`~evomeans.kernels.ward.merge`.
+    :func:`~evomeans.kernels.ward.merge`. More than MOST_COSTS clusters are not merged here.
     """
 
     coins: FloatArray
@@ -105,17 +106,18 @@ class OffspringArrays(NamedTuple):
         cls, k: int, n_features: int, parts: Parts, stop: Integers | None = None
     ) -> OffspringArrays:
         """Allocate the arrays. Crossovers that take long end soon after ``stop[0]`` is set."""
+        few = k if 2 * k <= MOST_COSTS else 0
         return cls(
             coins=np.empty(k),
             is_second=np.zeros(1, np.bool_),
             parts=parts,
             matching=MatchingArrays.allocate(k, stop),
-            centers=np.empty((2 * k, n_features)),
-            weights=np.empty(2 * k),
-            merged=np.empty((k, n_features)),
-            totals=np.empty(k),
-            origins=np.empty(k, np.intp),
-            merging=MergingArrays.allocate(2 * k, n_features, stop),
+            centers=np.empty((2 * few, n_features)),
+            weights=np.empty(2 * few),
+            merged=np.empty((few, n_features)),
+            totals=np.empty(few),
+            origins=np.empty(few, np.intp),
+            merging=MergingArrays.allocate(2 * few),
         )
 
 
@@ -194,8 +196,8 @@ def merge_centers(
 ) -> bool:
     """Merge the clusters of both until k are left; return whether that was done.
 
-    It is not if one of them has no weight, or if merging was stopped. Clusters that begin with one
-    of the first solution keep its place. ``merge`` is an address of ``kernels.ward.merge``.
+    It is not if one of them has no weight. Clusters that begin with one of the first solution keep
+    its place. ``merge`` is an address of ``kernels.ward.merge``.
     """
     k, heaviest = child.shape[0], 0.0
     for j in range(k):
@@ -210,8 +212,6 @@ def merge_centers(
         arrays.merging.shares[j] = arrays.weights[j] / heaviest
     merged = arrays.merged, arrays.totals, arrays.origins
     call_at(merge, arrays.centers, arrays.weights, *merged, arrays.merging)
-    if arrays.merging.stop[0] != 0:
-        return False
     # Origins ascend, so those of the first solution come first. The others fill the places left.
     own, place = 0, 0
     while own < k and arrays.origins[own] < k:

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from evomeans.compiled.jit import REORDER, jit
 from evomeans.engines.cpu.layout import copy_row
 from evomeans.engines.frame import Frame
-from evomeans.engines.nearest import one_blas_thread
 from evomeans.engines.workers import side_by_side
+from evomeans.kernels.blas import one_blas_thread
 from evomeans.typing import FloatArray
 
 # Samples that the main direction of a part is estimated from, and rounds of the power iteration.

@@ -21,6 +21,7 @@ from evomeans.engines.cpu.samples import ROWS_IN_DOUBLE
 from evomeans.engines.cpu.steps import GivenRows, cluster_means
 from evomeans.engines.rules import total_weights
 from evomeans.engines.workers import threads_for
+from evomeans.kernels.blas import one_blas_thread
 from evomeans.typing import FloatArray, Labels
 
 # Samples drawn for each cluster in all rounds together: with more, K-means ends a little lower and
@@ -130,7 +131,7 @@ def project(source: GivenRows, n_directions: int, check: Callable[[], None]) -> 
     """Return dense samples on their leading directions."""
     X, _, frame, n_jobs = source
     result = np.empty((len(X), n_directions), X.dtype)
-    with nearest.one_blas_thread:
+    with one_blas_thread:
         directions = leading_directions(frame.encode(polled(X)), n_directions, check)
         directions = directions.astype(X.dtype)
 

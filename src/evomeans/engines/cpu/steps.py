@@ -22,6 +22,7 @@ from evomeans.engines import nearest
 from evomeans.engines.cpu.samples import ROWS_IN_DOUBLE, scale_sparse
 from evomeans.engines.frame import Frame, is_sparse
 from evomeans.engines.workers import threads_for
+from evomeans.kernels.blas import one_blas_thread
 from evomeans.typing import FloatArray, Indices, Labels
 
 # Centres near its own with which a sample is compared, and how many such steps follow each
@@ -286,7 +287,7 @@ def near_centers(centers: FloatArray, source: GivenRows) -> Indices:
         near[some] = np.argpartition(apart, n_near - 1, axis=1)[:, :n_near]
 
     run = map if source.n_jobs == 1 else threads_for(source.n_jobs).map
-    with nearest.one_blas_thread:
+    with one_blas_thread:
         list(run(choose, range(0, k, TOGETHER)))
     # Kernels compare with ACROSS of them at a time; the last one may be there more than once.
     return np.pad(near, ((0, 0), (0, -n_near % ACROSS)), mode="edge")
