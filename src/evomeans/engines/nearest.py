@@ -95,7 +95,9 @@ class Scorer:
         self.middle = self._middle().astype(precision)
         offsets = centers - self.middle
         levels = np.einsum("ij,ij->i", offsets, offsets)
-        self.points = (-2.0 * offsets.T).astype(precision, order="C")
+        points = (-2.0 * offsets).astype(precision)
+        # Matrix products take them as they are; to transpose thousands takes longer than these.
+        self.points = np.ascontiguousarray(points.T) if self.is_read_by_row else points.T
         self.levels = levels.astype(precision)
         # Twice the error of a score, and as much again for the direct formula, is this share of
         # (‖x‖ + ‖c‖)² where two centres are as long. It is a half of that for each of them, and at
@@ -104,6 +106,11 @@ class Scorer:
         self._doubts = (self.roundoff * levels).astype(precision)
         self._lowered = (levels - self.roundoff * levels).astype(precision)
         self._memory: dict[str, NDArray[Any]] = {}
+
+    @property
+    def is_read_by_row(self) -> bool:
+        """Whether kernels, or sparse products, read the points feature by feature."""
+        return bool(self.is_narrow)
 
     def _middle(self) -> FloatArray:
         # A few centres far away do not move a median, and some tell as much as thousands.
@@ -266,6 +273,7 @@ class SparseScorer(Scorer):
     """Compares blocks of CSR matrices with the centres; the frame has no shift."""
 
     most_narrow = 0
+    is_read_by_row = True
 
     def _middle(self) -> FloatArray:
         return np.zeros(self.centers.shape[1])

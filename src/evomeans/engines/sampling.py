@@ -36,12 +36,14 @@ class Drawing:
     * ``size``: how many rows to expect.
     * ``centers`` (k, d): rough centres in the engine's frame. Without them, only weights count.
     * ``cost``: about Σ w‖x − c‖² over all rows, c being the closest of these centres, in the frame.
+    * ``in_order``: whether an engine should put them into order; not for one short run of K-means.
     """
 
     seed: int
     size: int
     centers: FloatArray | None = None
     cost: float = 0.0
+    in_order: bool = True
 
     def choose(
         self,

@@ -22,8 +22,9 @@ from evomeans.engines.protocol import Engine
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-# Seconds between two looks at the clock and at Ctrl-C, while others work.
-MOMENT = 0.03
+# Seconds between two looks at the clock and at Ctrl-C, while others work; and while a step that may
+# be short is watched.
+MOMENT, SHORT_MOMENT = 0.03, 0.005
 
 
 class WorkerTask(Generic[Result]):
@@ -77,7 +78,7 @@ def watched(engine: Engine, job: Callable[[], Result], is_over: Callable[[], boo
     task = WorkerTask(lambda _: job())
     Thread(target=task.run, args=[engine], name="evomeans step").start()
     try:
-        while not task.wait(MOMENT):
+        while not task.wait(SHORT_MOMENT):
             if is_over():
                 break
     finally:

@@ -208,7 +208,9 @@ class QuickStart:
         self, engine: Engine, centers: FloatArray, candidates: FloatArray, seed: int
     ) -> FloatArray:
         """Return what K-means on some samples comes to; the centres if these are too few."""
-        sample, k = engine.subsample(Drawing(seed, self.size)), len(centers)
+        # In order, many samples of few features are compared with few centres each.
+        drawing = Drawing(seed, self.size, in_order=not self.with_steps)
+        sample, k = engine.subsample(drawing), len(centers)
         if sample.n_samples < k:
             return centers
 

@@ -214,7 +214,7 @@ class Pipeline:
         """
         oldest, task = self._rounds[0]
         # Where there is no time at all, as for most k of a path, moments add up.
-        moment = min(MOMENT, self._timing.grace) if is_first else MOMENT
+        moment = min(MOMENT, self._timing.grace, self._timing.until_hurry) if is_first else MOMENT
         if not self._workers.is_done(task, moment):
             if is_first and self._timing.is_overdue:
                 yield from self._cut_short()

@@ -148,7 +148,7 @@ def plan(settings: SearchSettings, facts: Facts, n_clusters: int, spacing: float
     has_fewest = takes_long and facts.batch == 1 and n_clusters > MOST_MATCHED_EXACTLY
     moves = Ability.SINGLE_MOVES in abilities and size <= strategy.moves_up_to and not is_noisy
     is_slow = per_cluster >= strategy.momentum_from or size <= strategy.momentum_up_to
-    is_slow |= takes_long and per_cluster >= MANY_IF_LONG
+    is_slow |= facts.takes_long(n_clusters) and per_cluster >= MANY_IF_LONG
     swaps = strategy.swaps * n_clusters if can_swap else 0.0
     # Whether a centre on a sample would attract hardly any others.
     is_lonely = facts.n_features >= NOISY_FEATURES and 0.0 < spacing < strategy.divides_below

@@ -179,6 +179,11 @@ class Timing:
         """Whether a search without a solution has to end: time is up, or Ctrl-C has come."""
         return self.interrupt.requested or self.grace <= 0.0
 
+    @property
+    def until_hurry(self) -> float:
+        """Seconds until the first solution should be placed; infinite if that has been said."""
+        return max(0.0, self._hurries_at - self.seconds)
+
     def should_hurry(self) -> bool:
         """Whether to place the first solution has taken its share of the time; said once."""
         is_placing = self._is_quick or self.engine.is_prepared

@@ -97,6 +97,7 @@ class CpuEngine(Engine):
     * ``frame``: by default the one around ``X``. Sparse samples take its scale only.
     * ``searching``: whether there will be refinements: then neighbouring samples are put together
       first, which takes as long as a few assignments.
+    * ``in_order``: whether that is done; not worth it for one short run of K-means.
     * ``memory_budget``: bytes for refined solutions that are kept. It limits how many are made at a
       time, and changes nothing else but time. By default 2 GiB.
     """
@@ -112,6 +113,7 @@ class CpuEngine(Engine):
         n_jobs: int = 1,
         frame: Frame | None = None,
         searching: bool = True,
+        in_order: bool = True,
         memory_budget: int = 2**31,
     ) -> None:
         self.frame = frame_for(X, frame, n_jobs)
@@ -126,7 +128,7 @@ class CpuEngine(Engine):
                 n_jobs=n_jobs,
                 on_sphere=self.on_sphere,
             ),
-            in_order=searching,
+            in_order=searching and in_order,
             insists=self._has_many_rows,
         )
         self.dtype = X.dtype
@@ -352,7 +354,9 @@ class CpuEngine(Engine):
             others = self.rows(self._draw.distinct_rows(trials[n_points:, 0]))
             return np.concatenate([seeds.points, others]), seeds
         points = self.frame.decode(seeds.points).astype(self.dtype)
-        engine = CpuEngine(points, seeds.weights, n_jobs=self.n_jobs, frame=self.frame)
+        engine = CpuEngine(
+            points, seeds.weights, n_jobs=self.n_jobs, frame=self.frame, in_order=False
+        )
         with self._lent(engine):
             return engine.refine([Order(engine.seed(trials))])[0].centers, seeds
 
@@ -418,7 +422,8 @@ class CpuEngine(Engine):
         """Make an engine over rows that are drawn by their weights and distances."""
         costs = None if drawing.centers is None else self._costs(drawing.centers)
         rows, own = drawing.choose(costs, self.weights, self.total_weight, self.n_samples)
-        return CpuEngine(self._source[rows], own, n_jobs=self.n_jobs, frame=self.frame)
+        shared: dict[str, Any] = {"n_jobs": self.n_jobs, "frame": self.frame}
+        return CpuEngine(self._source[rows], own, in_order=drawing.in_order, **shared)
 
     @property
     def n_directions(self) -> tuple[int, ...]:  # type: ignore[override]

@@ -118,8 +118,7 @@ def closest_points(
     for first in range(0, len(X), size):
         check()
         part = slice(first, first + size)
-        labels[part] = nearest.labels(X[part], points, frame, n_jobs)
-        squares[part] = nearest.squares(X[part], labels[part], points, frame, n_jobs)
+        labels[part], squares[part] = nearest.labels_and_squares(X[part], points, frame, n_jobs)
     return labels, squares
 
 

@@ -6,6 +6,7 @@ Handing every step of K-means to a thread pool would cost more than the step.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -111,17 +112,21 @@ class ThreadTeam:
         self._is_abandoned = False
         self._pool = ThreadPoolExecutor(max(1, n_threads - 1), "evomeans")
 
-    def run(self, kernel: Callable[..., None], *arguments: Any) -> None:
-        """Run the kernel once in every thread; return when all are done. See :meth:`check`."""
+    def run(self, kernel: Callable[..., None], *arguments: Any, most: int = sys.maxsize) -> None:
+        """Run the kernel once in every thread, ``most`` of them; return when all are done.
+
+        See :meth:`check`.
+        """
+        n_threads = min(self.n_threads, most)
         self.barrier[:] = 0
         self.check()
         others: list[Future[None]] = []
         try:
             others.extend(
-                self._pool.submit(self._enter, kernel, arguments, thread)
-                for thread in range(1, self.n_threads)
+                self._pool.submit(self._enter, kernel, arguments, thread, n_threads)
+                for thread in range(1, n_threads)
             )
-            self._enter(kernel, arguments, 0)
+            self._enter(kernel, arguments, 0, n_threads)
         except BaseException:
             # Other threads may be waiting for this one at the barrier.
             self.barrier[ABANDONED] = 1
@@ -145,9 +150,11 @@ class ThreadTeam:
         if self._is_abandoned:
             raise Abandoned
 
-    def _enter(self, kernel: Callable[..., None], arguments: tuple[Any, ...], thread: int) -> None:
+    def _enter(
+        self, kernel: Callable[..., None], arguments: tuple[Any, ...], thread: int, n_threads: int
+    ) -> None:
         try:
-            kernel(*arguments, thread, self.n_threads)
+            kernel(*arguments, thread, n_threads)
         except BaseException:
             self.barrier[ABANDONED] = 1
             raise

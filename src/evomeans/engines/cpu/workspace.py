@@ -23,11 +23,15 @@ from evomeans.engines.cpu.layout import Outcome, Samples, Solution, State
 from evomeans.engines.cpu.offspring import OffspringArrays, Parts, choose_parts, make_offspring
 from evomeans.engines.cpu.refine import refine, step, sum_distances
 from evomeans.engines.cpu.seeding import Candidates, all_distances, draw_at, seed
+from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.cpu.swaps.lists import SUCCESSES
 from evomeans.engines.cpu.swaps.search import try_swaps
 from evomeans.engines.cpu.threads import ABANDONED, ThreadTeam
 from evomeans.engines.protocol import Order, Way
 from evomeans.typing import Flags, FloatArray
+
+# Products for each thread that are worth the meetings of threads when a centre is drawn.
+WORTH_A_MEETING = 2**23
 
 
 class Workspace:
@@ -155,7 +159,9 @@ class Workspace:
             quantiles.shape[1], len(self.samples.radii), self.target.shape[1]
         )
         memory = self.centers.exact, self.scratch, candidates
-        self.team.run(seed, self.samples, *memory, quantiles, chosen)
+        n_products = candidates.gains.size * WIDTH * self.target.shape[1]
+        most = max(1, n_products // WORTH_A_MEETING)
+        self.team.run(seed, self.samples, *memory, quantiles, chosen, most=most)
 
     @property
     def positions(self) -> FloatArray:
