@@ -296,9 +296,10 @@ def test_means_are_those_of_clusters(sparse, weighted) -> None:
     [(float, 1.0, 0.0, 2, 0.0), (np.float32, 1.0, 1e5, 1, 1e-3), (np.float32, 1e30, 0.0, 1, 1e-3)],
 )
 def test_near_labels_are_right_if_all_centres_are_near(
-    dtype, factor, offset, n_jobs, wrong
+    dtype, factor, offset, n_jobs, wrong, monkeypatch
 ) -> None:
     """Also of samples far from zero, or huge."""
+    monkeypatch.setattr("evomeans.engines.cpu.steps.FEWEST_NEAR", 40)
     X = (CLOUDS * factor + offset).astype(dtype)
     engine = create_engine("cpu", X, None)
     centers = engine.samples_at(np.random.default_rng(3).random(40))

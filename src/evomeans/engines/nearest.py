@@ -16,6 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import wait
 from copy import copy
 from functools import partial
+from time import perf_counter
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -95,7 +96,7 @@ class Scorer:
         self.middle = self._middle().astype(precision)
         offsets = centers - self.middle
         levels = np.einsum("ij,ij->i", offsets, offsets)
-        points = (-2.0 * offsets).astype(precision)
+        points = np.multiply(offsets, -2.0, out=offsets).astype(precision)
         # Matrix products take them as they are; to transpose thousands takes longer than these.
         self.points = np.ascontiguousarray(points.T) if self.is_read_by_row else points.T
         self.levels = levels.astype(precision)
@@ -386,6 +387,29 @@ def labels_and_squares(
     return chosen, result
 
 
+def seconds_to_label(X: Any, centers: FloatArray, frame: Frame) -> tuple[float, float]:
+    """Measure how long :func:`labels_and_squares` takes: to prepare, and for a few samples."""
+    began = perf_counter()
+    scorer = scorer_for(X, centers, frame)
+    prepared = perf_counter()
+    labels = np.empty(X.shape[0], np.int32)
+
+    def find(scorer: Scorer, block: Block) -> None:
+        labels[block.places] = scorer.closest(block)
+        scorer.squares_to(block, labels[block.places])
+
+    scorer.is_compiled = True
+    with one_blas_thread:
+        for _ in range(2):
+            # The first time it reserves memory.
+            started = perf_counter()
+            if scorer.is_narrow:
+                scorer.label_narrow(X, labels)
+            else:
+                answers(X, find, scorer, slice(0, X.shape[0]))
+    return prepared - began, perf_counter() - started
+
+
 def distances(X: Any, centers: FloatArray, frame: Frame, n_threads: int = 1) -> NDArray[Any]:
     """Return the distances of all samples to all centres, in data units and the dtype of ``X``.
 
@@ -417,6 +441,13 @@ def inertia(
         raise ValueError(f"The squared distances of X are too large; {OVERFLOW}") from None
 
 
+def scorer_for(X: Any, centers: FloatArray, frame: Frame, precision: Any = None) -> Scorer:
+    """Return what compares samples of this kind with the centres."""
+    if is_sparse(X):
+        return SparseScorer(centers, frame, precision or np.float64)
+    return Scorer(centers, frame, precision or X.dtype)
+
+
 def for_blocks(
     X: Any,
     centers: FloatArray,
@@ -432,9 +463,7 @@ def for_blocks(
     ``products`` are those of a sample that it takes, if answers do not depend on the blocks. Scores
     have the ``precision`` of the samples by default, and are double for sparse ones.
     """
-    kind: type[Scorer] = SparseScorer if is_sparse(X) else Scorer
-    own = np.float64 if is_sparse(X) else X.dtype
-    n_samples, scorer = X.shape[0], kind(centers, frame, precision or own)
+    n_samples, scorer = X.shape[0], scorer_for(X, centers, frame, precision)
     if n_samples <= scorer.block_size:
         with one_blas_thread:
             return answer(scorer, slice(0, n_samples))

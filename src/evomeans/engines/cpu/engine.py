@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from functools import partial
-from time import perf_counter
 from typing import Any, Self
 
 import numpy as np
@@ -83,6 +82,8 @@ DIRECTIONS = (32, 64, 128)
 # Greedy k-means++ that takes more products than this gives way to one among points that stand for
 # all samples, if there are at least so many samples for each of these points.
 MANY_PRODUCTS, ROWS_PER_POINT = 2**35, 4
+# Candidates of each centre among these points for a quick start: more take longer than they gain.
+FEW_TRIALS = 3
 
 # Indexed by value; calling the class is slower.
 WAYS = tuple(Way)
@@ -317,7 +318,7 @@ class CpuEngine(Engine):
         try:
             space = self.projected(n_directions) if n_directions else self
             with self._lent(space):
-                centers, seeds = space._seed_in_rounds(quantiles)
+                centers, seeds = space._seed_in_rounds(quantiles[:, :FEW_TRIALS])
                 points = space.frame.decode(seeds.points).astype(self.dtype)
                 labels = nearest.labels(points, centers, space.frame, self.n_jobs)[seeds.labels]
             others = self.rows(self._draw.distinct_rows(quantiles[:, 0]))
@@ -509,19 +510,11 @@ class CpuEngine(Engine):
         n_few = min(self.n_samples // 16, products * self.n_samples // (values * n_clusters + 1))
         n_few = min(self.n_samples, max(fewest, n_few))
         centers = self.rows(np.linspace(0, self.n_samples - 1, n_clusters).astype(np.intp))
-        # First calls of all kinds reserve memory, however few samples there are. And with many
-        # centres, one tile of samples takes as long as hundreds of them.
-        self._seconds_to_assign(n_few, centers)
-        few, fixed = (self._seconds_to_assign(n, centers) for n in (n_few, WIDTH))
-        factor = self.n_samples / n_few / self._n_threads(n_clusters) ** GAIN_OF_THREADS
-        return fixed + max(0.0, few - fixed) * factor
-
-    def _seconds_to_assign(self, n_samples: int, centers: FloatArray) -> float:
-        """Measure an assignment of some samples, of all places: data may be sorted."""
-        some = self._source[np.linspace(0, self.n_samples - 1, n_samples).astype(np.intp)]
-        began = perf_counter()
-        nearest.labels_and_squares(some, centers, self.frame)
-        return perf_counter() - began
+        some = self._source[np.linspace(0, self.n_samples - 1, n_few).astype(np.intp)]
+        fixed, few = nearest.seconds_to_label(some, centers, self.frame)
+        return (
+            fixed + few * (self.n_samples / n_few) / self._n_threads(n_clusters) ** GAIN_OF_THREADS
+        )
 
     def rows(self, chosen: NDArray[np.intp]) -> FloatArray:
         """Return a few samples as rows of a dense array."""

@@ -31,7 +31,7 @@ from evomeans.engines.protocol import Order, Way
 from evomeans.typing import Flags, FloatArray
 
 # Products for each thread that are worth the meetings of threads when a centre is drawn.
-WORTH_A_MEETING = 2**23
+WORTH_A_MEETING = 2**21
 
 
 class Workspace:
