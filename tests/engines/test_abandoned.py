@@ -198,13 +198,13 @@ def test_time_of_labels_is_that_of_samples_of_all_places(monkeypatch) -> None:
     X = np.arange(400_000.0).reshape(-1, 2)
     engine = CpuEngine(X)
     timed: list[float] = []
-    labels = nearest.labels
+    measure = nearest.seconds_to_label
 
     def noted(rows, *given):
         timed.extend(rows[:, 0])
-        return labels(rows, *given)
+        return measure(rows, *given)
 
-    monkeypatch.setattr(nearest, "labels", noted)
+    monkeypatch.setattr(nearest, "seconds_to_label", noted)
     assert engine.labelling_seconds(100) > 0.0
     assert min(timed) == X[0, 0]
     assert max(timed) == X[-1, 0]

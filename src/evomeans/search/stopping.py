@@ -30,8 +30,9 @@ PLACING_OR_STEPS, PLACING, HURRYING = 0.02, 0.3, 0.6
 # If k-means++ would take longer, a quick start takes its place, with this share of the time left;
 # and the share of that and the quick steps that follow it.
 QUICK, STEPPING = 0.6, 0.7
-# Looks at all samples that have to be left for K-means to gain more than quick steps.
-LOOKS_OF_K_MEANS = 6.0
+# Looks at all samples that have to be left for K-means to gain more than quick steps; and those that
+# a quick start and its steps have at most if K-means follows.
+LOOKS_OF_K_MEANS, LOOKS_OF_STEPS = 6.0, 10.0
 # What a quick start has of the limit, and in seconds, even if labels need all the time.
 LEAST_SHARE_OF_TIME, LEAST_SECONDS = 0.1, 0.03
 
@@ -207,8 +208,8 @@ class Timing:
         # What would not take K-means anywhere is for steps.
         to_k_means = LOOKS_OF_K_MEANS + looks_to_begin(self.engine, self.n_clusters)
         self.has_no_k_means = has_many_features(self.engine) and left < to_k_means * look
-        stepping = 1.0 if self.has_no_k_means else STEPPING
-        self._hurries_at = self.seconds + max(stepping * left, least)
+        seconds = left if self.has_no_k_means else min(STEPPING * left, LOOKS_OF_STEPS * look)
+        self._hurries_at = self.seconds + max(seconds, least)
         return quick_start(self.engine, self.n_clusters, max(QUICK * left, least) / look)
 
 

@@ -25,9 +25,10 @@ from evomeans.engines.workers import threads_for
 from evomeans.kernels.blas import one_blas_thread
 from evomeans.typing import FloatArray, Indices, Labels
 
-# Centres near its own with which a sample is compared: so many, a third of all if these are fewer,
-# but some; and how many such steps follow each comparison with all centres.
-NEAR, NEAR_SHARE, FEWEST_NEAR, NEAR_STEPS = 48, 3, 18, 3
+# Centres near its own with which a sample is compared: so many, or a share of thousands if these are
+# more; a third of all if these are fewer, but some. And how many such steps follow each comparison
+# with all centres.
+NEAR, SHARE_OF_MANY, SHARE_OF_FEW, FEWEST_NEAR, NEAR_STEPS = 48, 32, 3, 18, 3
 # Steps end when so small a share of the samples changes its clusters in a comparison with all
 # centres, or after so many of these.
 FEW_CHANGES, MOST_COMPARISONS = 0.02, 12
@@ -276,7 +277,7 @@ def compared(source: GivenRows, centers: FloatArray, is_over: Callable[[], bool]
 def near_centers(centers: FloatArray, source: GivenRows) -> Indices:
     """Return of each centre, the numbers of those near it, itself among them."""
     k = len(centers)
-    n_near = min(k, max(FEWEST_NEAR, min(k // NEAR_SHARE, NEAR)))
+    n_near = min(max(NEAR, k // SHARE_OF_MANY), max(FEWEST_NEAR, k // SHARE_OF_FEW), k)
     points = centers.astype(source.X.dtype)
     squares = np.einsum("ij,ij->i", points, points)
     near = np.empty((k, n_near), np.intp)
