@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
 from evomeans.engines import Order, create_engine
-from evomeans.engines.cpu.rounds import draw, sum_up
+from evomeans.engines.cpu.rounds import Seeds, draw, most_missed, sum_up
 from evomeans.engines.cpu.steps import (
     GivenRows,
     near_centers,
@@ -265,6 +265,24 @@ def test_steps_improve_quick_seeds(monkeypatch) -> None:
     plain = engine.assign(engine.quick_seed(quantiles))[1]
     assert improved < plain < 0.9 * random
     assert in_directions < 1.05 * plain
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_points_are_kept_by_what_their_samples_would_cost_without_them(n_jobs) -> None:
+    """A far point of little weight, and a heavy one; of two that lie together, both can go."""
+    rng = np.random.default_rng(0)
+    points, weights = rng.normal(size=(700, 40)), rng.uniform(0.5, 2.0, 700)
+    points[5], weights[5] = 1000.0, 1e-3
+    points[6] = points[7]
+    weights[9] = 100.0
+    squares = ((points[:, None] - points) ** 2).sum(axis=2)
+    np.fill_diagonal(squares, np.inf)
+    costs = weights * squares.min(axis=1)
+    kept = most_missed(Seeds(points, weights, np.zeros(1, np.int32)), 300, n_jobs)
+    assert_array_equal(kept, points[np.sort(np.argsort(-costs)[:300])])
+    assert (kept == points[5]).all(axis=1).any()
+    assert (kept == points[9]).all(axis=1).any()
+    assert not (kept == points[6]).all(axis=1).any()
 
 
 def test_samples_are_sorted_by_their_clusters() -> None:

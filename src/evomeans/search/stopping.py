@@ -30,8 +30,8 @@ PLACING_OR_STEPS, PLACING, HURRYING = 0.02, 0.3, 0.6
 # If k-means++ would take longer, a quick start takes its place, with this share of the time left;
 # and the share of that and the quick steps that follow it.
 QUICK, STEPPING = 0.6, 0.7
-# Looks at all samples that have to be left for K-means to gain more than quick steps; and those that
-# a quick start and its steps have at most if K-means follows.
+# Looks at all samples that have to be left for K-means to gain more than quick steps; and those of
+# a quick start and its steps, at most, if K-means follows.
 LOOKS_OF_K_MEANS, LOOKS_OF_STEPS = 6.0, 10.0
 # What a quick start has of the limit, and in seconds, even if labels need all the time.
 LEAST_SHARE_OF_TIME, LEAST_SECONDS = 0.1, 0.03

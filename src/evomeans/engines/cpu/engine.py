@@ -21,7 +21,14 @@ from evomeans.engines.cpu.layout import Samples, Solution, State, count_tiles
 from evomeans.engines.cpu.memory import Memory
 from evomeans.engines.cpu.offspring import NO_CHILD
 from evomeans.engines.cpu.order import MANY_COLUMNS
-from evomeans.engines.cpu.rounds import PER_CLUSTER, Seeds, project, quick_looks, sum_up
+from evomeans.engines.cpu.rounds import (
+    PER_CLUSTER,
+    Seeds,
+    most_missed,
+    project,
+    quick_looks,
+    sum_up,
+)
 from evomeans.engines.cpu.samples import (
     DeferredSamples,
     can_move_singles,
@@ -82,8 +89,6 @@ DIRECTIONS = (32, 64, 128)
 # Greedy k-means++ that takes more products than this gives way to one among points that stand for
 # all samples, if there are at least so many samples for each of these points.
 MANY_PRODUCTS, ROWS_PER_POINT = 2**35, 4
-# Candidates of each centre among these points for a quick start: more take longer than they gain.
-FEW_TRIALS = 3
 
 # Indexed by value; calling the class is slower.
 WAYS = tuple(Way)
@@ -318,7 +323,7 @@ class CpuEngine(Engine):
         try:
             space = self.projected(n_directions) if n_directions else self
             with self._lent(space):
-                centers, seeds = space._seed_in_rounds(quantiles[:, :FEW_TRIALS])
+                centers, seeds = space._seed_in_rounds(quantiles, is_quick=True)
                 points = space.frame.decode(seeds.points).astype(self.dtype)
                 labels = nearest.labels(points, centers, space.frame, self.n_jobs)[seeds.labels]
             others = self.rows(self._draw.distinct_rows(quantiles[:, 0]))
@@ -346,7 +351,9 @@ class CpuEngine(Engine):
         is_long = n_products >= MANY_PRODUCTS and self.n_samples >= ROWS_PER_POINT * n_points
         return is_greedy and is_long and len(self._draw.counted) >= ROWS_PER_POINT * n_points
 
-    def _seed_in_rounds(self, trials: FloatArray) -> tuple[FloatArray, Seeds]:
+    def _seed_in_rounds(
+        self, trials: FloatArray, *, is_quick: bool = False
+    ) -> tuple[FloatArray, Seeds]:
         """Seed and refine among points that stand for all samples; return these as well."""
         k, rng = len(trials), np.random.default_rng(int(trials[0, 0] * 2.0**53))
         seeds = sum_up(self._shared, k, rng, self.check_abandoned)
@@ -355,11 +362,11 @@ class CpuEngine(Engine):
             others = self.rows(self._draw.distinct_rows(trials[n_points:, 0]))
             return np.concatenate([seeds.points, others]), seeds
         points = self.frame.decode(seeds.points).astype(self.dtype)
-        engine = CpuEngine(
-            points, seeds.weights, n_jobs=self.n_jobs, frame=self.frame, in_order=False
-        )
+        shared: dict[str, Any] = {"n_jobs": self.n_jobs, "frame": self.frame}
+        engine = CpuEngine(points, seeds.weights, in_order=False, **shared)
         with self._lent(engine):
-            return engine.refine([Order(engine.seed(trials))])[0].centers, seeds
+            start = most_missed(seeds, k, self.n_jobs) if is_quick else engine.seed(trials)
+            return engine.refine([Order(start)])[0].centers, seeds
 
     @contextmanager
     def _lent(self, engine: CpuEngine) -> Iterator[None]:

@@ -33,9 +33,11 @@ PER_CLUSTER, ROUNDS = 2, 3
 LARGE_GAIN, LAST_ROUND = 10.0, 10
 # Products after which to look whether the result is still wanted.
 AT_ONCE = 2**32
-# Looks at all points that seeding and K-means among them take; and products for each sample that
-# take as long as its projection, and the mean of its cluster in all features.
-PER_POINT, TO_PROJECT = 15, 40_000
+# Points that are compared with all others at a time.
+TOGETHER = 256
+# Looks at all points that K-means among them takes; and products for each sample that take as long
+# as its projection, and the mean of its cluster in all features.
+PER_POINT, TO_PROJECT = 8, 40_000
 
 
 def quick_looks(n_samples: int, n_features: int, n_clusters: int, n_directions: int) -> float:
@@ -94,6 +96,30 @@ def sum_up(
     is_used = totals > 0.0
     numbers = np.cumsum(is_used, dtype=np.int32) - 1
     return Seeds(means[is_used], totals[is_used], np.maximum(numbers, 0)[labels])
+
+
+def most_missed(seeds: Seeds, n_clusters: int, n_jobs: int) -> FloatArray:
+    """Return the points, (k, d), whose samples would be farthest away without them.
+
+    Without a point its weight would be as far away as the closest other point. This is nearly as
+    good as greedy k-means++ among the points, and takes a tenth of the time or less.
+    """
+    points = seeds.points.astype(np.float32)
+    squares, closest = np.einsum("ij,ij->i", points, points), np.empty(len(points))
+
+    def compare(first: int) -> None:
+        some = slice(first, first + TOGETHER)
+        apart = squares - 2.0 * (points[some] @ points.T)
+        own = np.arange(len(apart))
+        apart[own, first + own] = np.inf
+        closest[some] = squares[some] + apart.min(axis=1)
+
+    run = map if n_jobs == 1 else threads_for(n_jobs).map
+    with one_blas_thread:
+        list(run(compare, range(0, len(points), TOGETHER)))
+    costs = seeds.weights * np.maximum(closest, 0.0)
+    chosen: FloatArray = seeds.points[np.sort(np.argsort(-costs, kind="stable")[:n_clusters])]
+    return chosen
 
 
 def draw(chances: FloatArray, count: int, rng: np.random.Generator) -> NDArray[np.intp]:

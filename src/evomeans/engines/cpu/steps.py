@@ -25,9 +25,8 @@ from evomeans.engines.workers import threads_for
 from evomeans.kernels.blas import one_blas_thread
 from evomeans.typing import FloatArray, Indices, Labels
 
-# Centres near its own with which a sample is compared: so many, or a share of thousands if these are
-# more; a third of all if these are fewer, but some. And how many such steps follow each comparison
-# with all centres.
+# Centres near its own with which a sample is compared: so many, or a share of thousands; a third of
+# all if these are fewer, but some. And how many such steps follow each comparison with all centres.
 NEAR, SHARE_OF_MANY, SHARE_OF_FEW, FEWEST_NEAR, NEAR_STEPS = 48, 32, 3, 18, 3
 # Steps end when so small a share of the samples changes its clusters in a comparison with all
 # centres, or after so many of these.
