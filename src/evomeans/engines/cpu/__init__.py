@@ -10,8 +10,8 @@ Files in the order to read them:
 4. ``assignment.py``: one assignment, from bounds to labels.
 5. ``sums.py``: exact cluster sums.
 6. ``threads.py``: how threads share the tiles and meet.
-7. ``seeding.py``, ``rounds.py``: distances to the closest centre, draws by distance, k-means++, and
-   what takes its place where it would take long.
+7. ``seeding.py``, ``rounds.py``, ``steps.py``: distances to the closest centre, draws by distance,
+   k-means++, what takes its place where it would take long, and quick steps of K-means.
 8. ``refine.py``: a whole refinement in one kernel, with momentum.
 9. ``hartigan.py``: moves of single samples.
 10. ``swaps/``: swaps of centres, followed locally.
