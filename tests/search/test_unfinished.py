@@ -428,6 +428,20 @@ def test_quick_steps_have_all_the_time_that_k_means_cannot_use(seconds, expected
     assert timing._hurries_at == pytest.approx(expected)
 
 
+def test_a_hurry_that_cannot_come_is_not_waited_for() -> None:
+    """Samples are put into order first: the search looks at the clock at its usual moments."""
+    engine = SlowToLabel(0.001)
+    engine._deferred.samples = None
+    timing = Timing(engine, 5, 1.0, engine.clock, 0.0, DeferredInterrupt())
+    engine.clock.now = 0.9
+    assert timing.until_hurry == math.inf
+    assert not timing.should_hurry()
+    engine.samples  # noqa: B018
+    assert timing.until_hurry == 0.0
+    assert timing.should_hurry()
+    assert timing.until_hurry == math.inf
+
+
 def test_a_quick_start_that_is_abandoned_at_once_has_means_of_clusters() -> None:
     engine = CpuEngine(np.random.default_rng(4).normal(size=(9000, 160)))
     start = ProjectedStart()

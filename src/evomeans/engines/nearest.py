@@ -387,8 +387,13 @@ def labels_and_squares(
     return chosen, result
 
 
-def seconds_to_label(X: Any, centers: FloatArray, frame: Frame) -> tuple[float, float]:
-    """Measure how long :func:`labels_and_squares` takes: to prepare, and for a few samples."""
+def seconds_to_label(
+    X: Any, centers: FloatArray, frame: Frame, n_samples: int
+) -> tuple[float, float]:
+    """Measure how long :func:`labels_and_squares` takes: to prepare, and for a few samples.
+
+    ``X`` are some of ``n_samples``, whose number decides about kernels.
+    """
     began = perf_counter()
     scorer = scorer_for(X, centers, frame)
     prepared = perf_counter()
@@ -398,12 +403,12 @@ def seconds_to_label(X: Any, centers: FloatArray, frame: Frame) -> tuple[float, 
         labels[block.places] = scorer.closest(block)
         scorer.squares_to(block, labels[block.places])
 
-    scorer.is_compiled = True
+    scorer.is_compiled = n_samples > scorer.block_size
     with one_blas_thread:
         for _ in range(2):
             # The first time it reserves memory.
             started = perf_counter()
-            if scorer.is_narrow:
+            if scorer.is_narrow and scorer.is_compiled:
                 scorer.label_narrow(X, labels)
             else:
                 answers(X, find, scorer, slice(0, X.shape[0]))

@@ -182,13 +182,17 @@ class Timing:
 
     @property
     def until_hurry(self) -> float:
-        """Seconds until the first solution should be placed; infinite if that has been said."""
-        return max(0.0, self._hurries_at - self.seconds)
+        """Seconds until the first solution should be placed; infinite if it cannot be hurried."""
+        return max(0.0, self._hurries_at - self.seconds) if self._is_placing else math.inf
+
+    @property
+    def _is_placing(self) -> bool:
+        """Whether the first solution is being placed, and samples are not put into order first."""
+        return self._is_quick or self.engine.is_prepared
 
     def should_hurry(self) -> bool:
         """Whether to place the first solution has taken its share of the time; said once."""
-        is_placing = self._is_quick or self.engine.is_prepared
-        if self.seconds < self._hurries_at or not is_placing:
+        if self.seconds < self._hurries_at or not self._is_placing:
             return False
         self._hurries_at = math.inf
         return True

@@ -518,7 +518,7 @@ class CpuEngine(Engine):
         n_few = min(self.n_samples, max(fewest, n_few))
         centers = self.rows(np.linspace(0, self.n_samples - 1, n_clusters).astype(np.intp))
         some = self._source[np.linspace(0, self.n_samples - 1, n_few).astype(np.intp)]
-        fixed, few = nearest.seconds_to_label(some, centers, self.frame)
+        fixed, few = nearest.seconds_to_label(some, centers, self.frame, self.n_samples)
         return (
             fixed + few * (self.n_samples / n_few) / self._n_threads(n_clusters) ** GAIN_OF_THREADS
         )
