@@ -261,3 +261,15 @@ def test_matrix_products_use_one_thread_each(blocks, monkeypatch, n_threads) -> 
     with threadpool_limits(2, "blas"):
         nearest.labels(X, X[:4], Frame.spanning(X.min(axis=0), X.max(axis=0), len(X)), n_threads)
     assert counts == {1}
+
+
+def test_kernels_read_what_must_not_be_written_without_a_copy() -> None:
+    """The array itself stays read-only."""
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    X.flags.writeable = False
+    read = nearest.as_kernels_read(X)
+    assert np.shares_memory(read, X)
+    assert not X.flags.writeable
+    columns = np.asfortranarray(X)
+    assert nearest.as_kernels_read(columns).flags.c_contiguous
+    assert_array_equal(nearest.as_kernels_read(columns), X)
