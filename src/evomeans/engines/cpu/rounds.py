@@ -34,7 +34,7 @@ LARGE_GAIN, LAST_ROUND = 10.0, 10
 # Products after which to look whether the result is still wanted.
 AT_ONCE = 2**32
 # Points that are compared with all others at a time.
-TOGETHER = 256
+POINTS_AT_ONCE = 256
 # Looks at all points that K-means among them takes; and products for each sample that take as long
 # as its projection, and the mean of its cluster in all features.
 PER_POINT, TO_PROJECT = 8, 40_000
@@ -108,7 +108,7 @@ def most_missed(seeds: Seeds, n_clusters: int, n_jobs: int) -> FloatArray:
     squares, closest = np.einsum("ij,ij->i", points, points), np.empty(len(points))
 
     def compare(first: int) -> None:
-        some = slice(first, first + TOGETHER)
+        some = slice(first, first + POINTS_AT_ONCE)
         apart = squares - 2.0 * (points[some] @ points.T)
         own = np.arange(len(apart))
         apart[own, first + own] = np.inf
@@ -116,7 +116,7 @@ def most_missed(seeds: Seeds, n_clusters: int, n_jobs: int) -> FloatArray:
 
     run = map if n_jobs == 1 else threads_for(n_jobs).map
     with one_blas_thread:
-        list(run(compare, range(0, len(points), TOGETHER)))
+        list(run(compare, range(0, len(points), POINTS_AT_ONCE)))
     costs = seeds.weights * np.maximum(closest, 0.0)
     chosen: FloatArray = seeds.points[np.sort(np.argsort(-costs, kind="stable")[:n_clusters])]
     return chosen

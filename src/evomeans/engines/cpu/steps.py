@@ -13,28 +13,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import REORDER, jit
 from evomeans.compiled.ready import Call
 from evomeans.engines import nearest
-from evomeans.engines.cpu.samples import ROWS_IN_DOUBLE, scale_sparse
-from evomeans.engines.frame import Frame, is_sparse
+from evomeans.engines.frame import Frame
 from evomeans.engines.workers import threads_for
 from evomeans.kernels.blas import one_blas_thread
 from evomeans.typing import FloatArray, Indices, Labels
 
-# Centres near its own with which a sample is compared: so many, or a share of thousands; a third of
-# all if these are fewer, but some. And how many such steps follow each comparison with all centres.
+# Centres near its own with which a sample is compared: 48, one in 32 if that is more, or one in
+# three if that is less, but at least 18. Three such steps follow a comparison with all centres.
 NEAR, SHARE_OF_MANY, SHARE_OF_FEW, FEWEST_NEAR, NEAR_STEPS = 48, 32, 3, 18, 3
-# Steps end when so small a share of the samples changes its clusters in a comparison with all
-# centres, or after so many of these.
+# Steps end when a comparison with all centres changes the clusters of a smaller share of the
+# samples, or after this number of comparisons.
 FEW_CHANGES, MOST_COMPARISONS = 0.02, 12
 # Products after which to look whether time is up.
 LABELLED_AT_ONCE = 2**30
-# Parts of the clusters for each thread: a few, so that none waits long for the others.
-PARTS_OF_A_THREAD = 4
+# Shares of the clusters for each thread: a few, so that none waits long for the others.
+SHARES_OF_A_THREAD = 4
 # Samples that are compared at a time, and the samples and centres whose products are summed up side
 # by side in registers.
 TOGETHER, SIDE, ACROSS = 64, 4, 3
@@ -78,7 +76,7 @@ def sort_by_label(labels: Labels, order: Indices, ends: Indices) -> None:
 
 
 @jit
-def average(
+def average_clusters(
     X: NDArray[Any],
     scale: float,
     shift: NDArray[Any],
@@ -189,9 +187,9 @@ def members_of(labels: Labels, n_clusters: int) -> Members:
     return members
 
 
-def side_by_side(do: Callable[[int, int], None], members: Members, n_jobs: int) -> None:
+def for_clusters(do: Callable[[int, int], None], members: Members, n_jobs: int) -> None:
     """Let threads do something with parts of the clusters, which have about as many samples."""
-    n_parts = PARTS_OF_A_THREAD * n_jobs
+    n_parts = SHARES_OF_A_THREAD * n_jobs
     shares = np.linspace(0, len(members.order), n_parts + 1)
     cuts = np.searchsorted(members.ends, shares, side="right") - 1
     cuts[0], cuts[-1] = 0, len(members.ends) - 1
@@ -201,29 +199,17 @@ def side_by_side(do: Callable[[int, int], None], members: Members, n_jobs: int) 
 
 
 def cluster_means(source: GivenRows, labels: Labels, others: FloatArray) -> FloatArray:
-    """Return the means of clusters in the frame; ``others`` (k, d) for those without weight."""
+    """Return the means of clusters of dense samples, ``others`` (k, d) for those without weight."""
     X, weights, frame, n_jobs = source
     means = others.copy()
-    if is_sparse(X):
-        own = np.ones(X.shape[0]) if weights is None else weights
-        sums = np.zeros(others.shape)
-        for first in range(0, X.shape[0], ROWS_IN_DOUBLE):
-            part = slice(first, first + ROWS_IN_DOUBLE)
-            starts = np.arange(len(labels[part]) + 1)
-            matrix = csr_array((own[part], labels[part], starts), (len(starts) - 1, len(others)))
-            sums += (matrix.T @ scale_sparse(X[part], frame)).toarray()
-        totals = np.bincount(labels, own, len(others))
-        counted = totals > 0.0
-        means[counted] = sums[counted] / totals[counted, None]
-        return means
     members = members_of(labels, len(others))
     samples = nearest.as_kernels_read(X), *frame.factors(X.dtype)
     own = np.zeros(0) if weights is None else weights
 
     def fill(first: int, last: int) -> None:
-        average(*samples, own, members, first, last, means)
+        average_clusters(*samples, own, members, first, last, means)
 
-    side_by_side(fill, members, n_jobs)
+    for_clusters(fill, members, n_jobs)
     return means
 
 
@@ -318,7 +304,7 @@ def near_labels(
             arguments: list[Any] = [*samples, *own]
             label_near(*arguments)
 
-    side_by_side(compare, members, n_jobs)
+    for_clusters(compare, members, n_jobs)
     return found
 
 
@@ -330,6 +316,6 @@ def kernel_calls_for(X: Any) -> list[Call]:
     near = members, np.zeros((1, ACROSS), np.intp), grid, sample, 0, 0
     return [
         Call(sort_by_label, (labels, index, index), 0.3),
-        Call(average, (*samples, double[0], members, 0, 0, double), 0.5),
+        Call(average_clusters, (*samples, double[0], members, 0, 0, double), 0.5),
         Call(label_near, (*samples, *near, grid, grid, labels), 0.8),
     ]
